@@ -1,0 +1,6 @@
+"""`python -m evidence` is the `evidence` command."""
+
+from evidence.cli import main
+
+if __name__ == "__main__":
+    main()
