@@ -39,9 +39,13 @@ def write_archive(entries: Iterable[tuple[str, bytes | Path]], path: Path, top: 
     Entries come in any order and are sorted. The file appears under its name complete or not at all. Raises
     `EvidenceError` with exit code 1 for what the grammar refuses, 2 for what cannot be read or written.
     """
-    if not grammar.component_fits(os.fsencode(top)):
+    if not grammar.component_fits(top.encode("utf-8", "backslashreplace")):
         raise EvidenceError(f"{path.name}: top folder {top!r} is outside the alphabet", "rename the campaign", code=1)
-    ordered = sorted(((os.fsencode(f"{top}/{name}"), content) for name, content in entries), key=lambda entry: entry[0])
+    ordered = sorted(
+        # What UTF-8 cannot carry gets a backslash, and the grammar refuses that.
+        ((f"{top}/{name}".encode("utf-8", "backslashreplace"), content) for name, content in entries),
+        key=lambda entry: entry[0],
+    )
     if not ordered:
         raise EvidenceError(
             f"{path.name}: no members, expected at least one", "an empty archive proves nothing", code=1
