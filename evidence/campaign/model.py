@@ -116,6 +116,7 @@ class Case:
     arguments: tuple[str, ...]
     devices: tuple[str, ...]
     request_timeout_seconds: float
+    attempt: bool
 
 
 @dataclass(frozen=True)
@@ -233,6 +234,16 @@ class Campaign:
     def folder(self) -> Path:
         """The folder that holds the campaign file and everything that it names."""
         return self.path.parent
+
+    def names(self) -> list[str]:
+        """What can be captured, in the order of the file: comparisons, cases to attempt, lifecycle protocols to run.
+
+        Left out are cases of deferred profiles, cases with `attempt = false`, and ready lifecycle records.
+        """
+        attempted = [
+            case.id for case in self.cases.values() if case.attempt and self.profiles[case.profile].state != "deferred"
+        ]
+        return [*self.comparisons, *attempted, *(one.id for one in self.lifecycle.values() if one.record is None)]
 
     def kind(self, name: str) -> str:
         """What `capture` makes of `name`: `comparison`, `attempt` or a lifecycle protocol. Refuses an unknown name."""

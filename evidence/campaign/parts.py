@@ -131,7 +131,7 @@ def read_case(
     requests = table.integer("requests", 4, least=1, most=10000)
     return Case(
         identifier, profile, engine, topology, surface, requests, probe.body if probe else body, probe, controls,
-        withhold, table.texts("arguments", ()), devices, table.seconds("request_timeout_seconds", 120.0),
+        withhold, table.texts("arguments", ()), devices, table.seconds("request_timeout_seconds", 120.0), table.flag("attempt", True),
     )  # fmt: skip
 
 

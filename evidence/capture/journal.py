@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -47,7 +48,9 @@ class DiskFull(EvidenceError):
 
 
 def encode(value: Any) -> str:
-    """JSON on one line; `Seconds` as decimals, everything else as the standard library writes it."""
+    """JSON on one line. `Seconds` and floats get nine decimals and no exponent; NaN and Infinity are errors."""
+    if isinstance(value, float):
+        return f"{value:.9f}" if math.isfinite(value) else json.dumps(value, allow_nan=False)
     if isinstance(value, Seconds):
         return str(value)
     if isinstance(value, Mapping):
