@@ -31,6 +31,7 @@ from typing import Any, TextIO
 from evidence.capture import synthetic_answers as answers
 
 VERSION = "1.0"
+NAME = "synthetic"
 FAULTS = {
     "none": "a normal answer",
     "status-500": "an HTTP error (any status-NNN)",
@@ -64,7 +65,7 @@ def parse_settings(arguments: list[str] | None = None) -> argparse.Namespace:
     add = parser.add_argument
     add("--host", default="127.0.0.1")
     add("--port", type=int, default=0, help="0 lets the system choose; the ready line says which")
-    add("--model", default="synthetic", help="the name in answers; any other name is refused with 404")
+    add("--model", help="the one name that is served, others are refused with 404; without it any name is served")
     add("--seed", type=int, default=0)
     add("--sequence-cap", type=int, default=8)
     add("--answer-tokens", type=int, default=16, help="pieces of an uncapped answer")
@@ -253,7 +254,12 @@ class Connection(asyncio.Protocol):
         elif path == "/metrics":
             self.respond(200, engine.read_metrics(), "text/plain; version=0.0.4")
         else:
-            entry = {"id": settings.model, "object": "model", "created": answers.CREATED, "owned_by": "synthetic"}
+            entry = {
+                "id": settings.model or NAME,
+                "object": "model",
+                "created": answers.CREATED,
+                "owned_by": "synthetic",
+            }
             pages: dict[str, Any] = {
                 "/health": {"status": "ok"},
                 "/version": {"version": VERSION},
@@ -275,7 +281,7 @@ class Connection(asyncio.Protocol):
         ]
         count = sum(len(answers.split_tokens(text)) for text in texts)
         usage = {"prompt_tokens": count, "total_tokens": count}
-        model = self.engine.settings.model
+        model = str(request.get("model") or self.engine.settings.model or NAME)
         self.respond(200, answers.encode({"object": "list", "data": data, "model": model, "usage": usage}))
 
     async def generate(self, request: dict[str, Any], headers: dict[str, str], body: bytes, chat: bool) -> None:
@@ -284,15 +290,15 @@ class Connection(asyncio.Protocol):
         fault = engine.choose_fault(request, headers)
         if settings.never_ready or fault == "hang-before-head":
             await asyncio.Event().wait()
-        model = request.get("model", settings.model)
-        if model != settings.model:
+        model = str(request.get("model") or settings.model or NAME)
+        if settings.model and model != settings.model:
             self.respond(404, answers.encode_error(404, f"the model {model} does not exist"))
             return
         if fault.startswith("status-"):
             self.respond(int(fault[7:]), answers.encode_error(int(fault[7:]), "a fault that was ordered"))
             return
         answer = answers.compose_answer(
-            request, body, request_id=headers.get("x-request-id") or str(engine.begun), model=settings.model,
+            request, body, request_id=headers.get("x-request-id") or str(engine.begun), model=model,
             seed=settings.seed, length=settings.answer_tokens, tokens_per_piece=settings.tokens_per_chunk,
             chat=chat, fault=fault,
         )  # fmt: skip
