@@ -6,16 +6,16 @@ outcomes; `decide` is that order.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evidence.build.classify import classify, read_request
 from evidence.campaign import Campaign, Case, request_path
-from evidence.capture.engines import Engine, SetupFailure
+from evidence.capture.engines import Engine
 from evidence.capture.exchange import Answer, ExchangeFailed, exchange
 from evidence.capture.journal import Journal
+from evidence.capture.launch import SetupFailure
 from evidence.capture.ledger import await_receipts, read_receipts
 from evidence.capture.load import Exchange, Plan, offer_batch
 from evidence.capture.recorder import Recorder
@@ -74,8 +74,9 @@ class Attempt:
         case, topology = self.case, self.topology
         self.progress.phase(f"{case.id} start")
         await topology.start_engines()
-        await topology.await_ready()
         await topology.start_proxies()
+        await topology.await_ready()
+        await topology.await_proxies()
         tokens: dict[str, Tokens] = {}
         if case.surface != "native":
             await topology.start_gateway(exact=case.surface == "exact")
@@ -98,7 +99,7 @@ class Attempt:
         }
         found = decide(case, topology.adapter.owes_done, exchanges, served, tokens)
         if case.surface == "exact":
-            self.record_exact(exchanges, served, tokens)
+            self.record_exact(served, tokens)
         return found
 
     def plans(self) -> list[Plan]:
@@ -146,10 +147,12 @@ class Attempt:
         for worker in self.topology.workers:
             assert worker.engine is not None
             tokens[worker.alias] = await ask_tokens(self.topology.adapter.name, worker.engine.url, self.case.body)
-            self.record_control(f"tokenize-{worker.alias}", "tokenize", worker.alias, "/tokenize", tokens[worker.alias].answer)
+            self.record_control(
+                f"tokenize-{worker.alias}", "tokenize", worker.alias, "/tokenize", tokens[worker.alias].answer
+            )
         return tokens
 
-    def record_exact(self, exchanges: Sequence[Exchange], served: dict[str, list[str]], tokens: dict[str, Tokens]) -> None:
+    def record_exact(self, served: dict[str, list[str]], tokens: dict[str, Tokens]) -> None:
         """What exact admission came to: tokens expected and observed, and which workers had traffic."""
         probe = self.case.probe
         expected = list(probe.expected_token_ids) if probe is not None else []
@@ -159,13 +162,12 @@ class Attempt:
         observed = known[worker].ids if worker is not None else None
         traffic = {name: len(ids) for name, ids in served.items()}
         engaged = sum(count > 0 for count in traffic.values())
-        rejected = engaged == 0 or bool(refused(exchanges, served))
         self.recorder.journal.write(
             "exact", requestSha256=hashlib.sha256(self.case.body).hexdigest(), expectedTokenIds=expected,
             observedTokenIds=None if observed is None else list(observed),
             control=f"tokenize-{worker}" if worker is not None else None,
             tokenIdsEqual=None if observed is None else not differing,
-            engagement="REJECTED" if rejected else "ADMITTED" if engaged == len(traffic) else "PARTIAL_ONE_PREFILL",
+            engagement="REJECTED" if engaged == 0 else "ADMITTED" if engaged == len(traffic) else "PARTIAL_ONE_PREFILL",
             trafficPerWorker=traffic,
         )  # fmt: skip
 
@@ -177,15 +179,9 @@ def control_path(engine: Engine, kind: str) -> str:
     return {"models": "/v1/models", "health": "/health", "version": "/version", "metrics": "/metrics"}[kind]
 
 
-def refused(exchanges: Sequence[Exchange], served: dict[str, list[str]]) -> list[Exchange]:
-    """The offers that the gateway turned away: answered with 4xx, and no worker has a receipt of them.
-
-    A gateway that drops the request id leaves receipts without one; then only the counts can tell.
-    """
-    ids = {one for worker in served.values() for one in worker}
-    nameless = sum(one == "None" for worker in served.values() for one in worker)
-    away = [one for one in exchanges if one.offer not in ids and one.status is not None and 400 <= one.status < 500]
-    return away if len(away) > 0 and nameless <= len(exchanges) - len(away) else []
+def refused(case: Case, exchanges: Sequence[Exchange], served: dict[str, list[str]]) -> bool:
+    """Whether the exact gateway turned the requests away: no worker has a receipt of any."""
+    return case.surface == "exact" and bool(exchanges) and not any(served.values())
 
 
 def decide(
@@ -193,24 +189,25 @@ def decide(
 ) -> Outcome:
     """The outcome of an attempt whose engines were ready; the first rule that applies decides."""
     shape = read_request(case.body)
-    away = refused(exchanges, served) if case.surface == "exact" else []
+    away = refused(case, exchanges, served)
     readings = [
         classify(one.transport, one.status, shape, one.response_body, owes_done=owes_done).classification
         for one in exchanges
-        if one not in away
     ]
     bad = [reading for reading in readings if reading not in ("NORMAL", "CAPPED")]
-    if bad:
+    if bad and not away:
         return Outcome("NATIVE_FAILURE", "BAD_ANSWER", f"{len(bad)} of {len(exchanges)} answers, the first {bad[0]}")
     counts = {worker: len(ids) for worker, ids in served.items()}
     told = ", ".join(f"{worker} {count}" for worker, count in counts.items())
     if case.surface == "exact":
         expected = case.probe.expected_token_ids if case.probe is not None else ()
         differing = [worker for worker, one in tokens.items() if one.ids is not None and one.ids != expected]
-        if len(differing) == len(counts):
-            return Outcome("EXACT_REJECTED", "TOKENS_DIFFER", f"{differing[0]} sees other tokens than the probe expects")
+        if differing:
+            return Outcome(
+                "EXACT_REJECTED", "TOKENS_DIFFER", f"{differing[0]} sees other tokens than the probe expects"
+            )
         if away:
-            return Outcome("EXACT_REJECTED", "NOT_ADMITTED", f"{len(away)} of {len(exchanges)} requests were refused")
+            return Outcome("EXACT_REJECTED", "NOT_ADMITTED", f"the gateway refused all {len(exchanges)} requests")
         if sum(count > 0 for count in counts.values()) < len(counts):
             return Outcome("EXACT_PARTIAL_ONE_PREFILL", "ONE_PREFILL", f"receipts: {told}")
     if case.surface == "rr" and len(set(counts.values())) != 1:

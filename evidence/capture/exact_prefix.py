@@ -38,7 +38,11 @@ class ExactClient(Client):
         if self.method != b"POST":
             super().on_headers_complete()
             return
-        kept = [(name, value) for name, value in self.fields if name.lower() not in (b"transfer-encoding", b"content-length")]
+        kept = [
+            (name, value)
+            for name, value in self.fields
+            if name.lower() not in (b"transfer-encoding", b"content-length")
+        ]
         lines = [b"POST %s HTTP/%s" % (self.target, self.parser.get_http_version().encode())]
         self.head, self.body = b"\r\n".join(lines + [b"%s: %s" % field for field in kept]), b""
 

@@ -14,7 +14,9 @@ POLL_SECONDS = 0.1
 
 
 @contextlib.asynccontextmanager
-async def watch_logs(adapter: str, logs: Mapping[str, Path], allowed: Sequence[str], recorder: Recorder) -> AsyncIterator[None]:
+async def watch_logs(
+    adapter: str, logs: Mapping[str, Path], allowed: Sequence[str], recorder: Recorder
+) -> AsyncIterator[None]:
     """Within: journals each line that the adapter's patterns find in a worker's log, as `log-finding`.
 
     A line is left out when `allowed` names its pattern or holds a part of its text. Its time is when it was seen, at

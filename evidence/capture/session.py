@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +19,12 @@ from evidence.capture.attempt import run_attempt
 from evidence.capture.findings import watch_logs
 from evidence.capture.gpu import take_snapshot
 from evidence.capture.journal import DiskFull, Journal, Seconds, instant, open_run
-from evidence.capture.ledger import await_receipts, expect_counts
-from evidence.capture.load import Exchange, LagMonitor, Plan, offer_batch
+from evidence.capture.lateness import LagMonitor
+from evidence.capture.launch import SetupFailure
+from evidence.capture.ledger import await_receipts, count_receipts, expect_counts
+from evidence.capture.load import Exchange, Plan, offer_batch
 from evidence.capture.recorder import Recorder
-from evidence.capture.tokens import observe_tokens
+from evidence.capture.tokens import ask_tokens, hash_tokens
 from evidence.capture.topology import Topology
 from evidence.capture.watch import Aborted, Watch
 from evidence.errors import EvidenceError
@@ -60,11 +61,32 @@ def capture(campaign_path: Path, name: str, runs: Path, *, quiet: bool = False) 
             f"{campaign.path.name}: {name!r} is the lifecycle protocol {kind}, expected a comparison or a case",
             f"`evidence capture` runs it through its own protocol: {kind}",
         )
+    if kind == "attempt":
+        refuse_case(campaign, campaign.cases[name])
     journal = open_run(runs, campaign, name, kind)
     try:
         return asyncio.run(carry_out(campaign, name, kind, journal, quiet))
     finally:
         journal.close()
+
+
+def refuse_case(campaign: Campaign, case: Case) -> None:
+    """Refuses a case that there is nothing to attempt of."""
+    if campaign.profiles[case.profile].state == "deferred":
+        raise EvidenceError(
+            f"{campaign.path.name}: the profile {case.profile!r} of case {case.id!r} is deferred, expected one that may run",
+            "its outcome is USER_DEFERRED without an attempt; change the state to run it",
+        )
+    if case.surface == "native-pd":
+        raise EvidenceError(
+            f"{campaign.path.name}: case {case.id!r} is on surface native-pd, expected native, rr or exact",
+            "native prefill/decode is reviewed by hand: describe it in [[prefill_decode]]",
+        )
+    if case.surface == "exact" and case.probe is None:
+        raise EvidenceError(
+            f"{campaign.path.name}: case {case.id!r} is on surface exact without a probe, expected `probe = FILE`",
+            'a probe file holds {"request": {..}, "expectedTokenIds": [..]}',
+        )
 
 
 async def carry_out(campaign: Campaign, name: str, kind: str, journal: Journal, quiet: bool) -> CaptureResult:
@@ -83,6 +105,10 @@ async def carry_out(campaign: Campaign, name: str, kind: str, journal: Journal, 
             reason = end.reason if isinstance(end, Aborted) else "DISK_FULL"
             with contextlib.suppress(DiskFull):
                 journal.write("aborted", reason=reason, message=end.message)
+        except BaseException as error:
+            with contextlib.suppress(DiskFull):
+                journal.write("aborted", reason="RUNNER_DIED", message=f"{type(error).__name__}: {error}")
+            raise
         with contextlib.suppress(DiskFull):
             journal.write("run-ended", endedAt=instant(), complete=reason is None)
     return CaptureResult(journal.folder, reason is None, reason, outcome)
@@ -115,11 +141,14 @@ class Session:
         run.recorder.write("arm-started", sequence=sequence, startedAt=instant())
         try:
             await self.watch.guard(run.serve())
+        except SetupFailure as failure:
+            reason = "ENGINE_DIED" if failure.reason == "ENGINE_DIED" else "ENGINE_NOT_READY"
+            raise Aborted(reason, failure.message) from None
         finally:
             with contextlib.suppress(DiskFull):
                 run.recorder.write("timeline", **run.timeline)
             await topology.stop()
-        await run.audit()
+        run.audit()
         run.recorder.write("arm-ended", wallSeconds=run.timeline["lastMainSeconds"])
         self.journal.sync()
 
@@ -145,9 +174,10 @@ class Arm:
         self.progress.phase(f"{self.name} start")
         await topology.start_engines()
         self.mark("engineStartedSeconds")
+        await topology.start_proxies()
         await topology.await_ready()
         self.mark("readySeconds")
-        await topology.start_proxies()
+        await topology.await_proxies()
         await topology.start_gateway()
         await self.observe_input()
         await self.offer("native-warm", self.native_plans(), 1)
@@ -190,15 +220,17 @@ class Arm:
         late = [exchange.offer for exchange in exchanges if exchange.transport == "timeout"]
         if late:
             limit = self.comparison.request_timeout_seconds
-            raise Aborted("TIME_OUT", f"{len(late)} of {len(exchanges)} requests had no end within {limit:g} s, first {late[0]}")
+            raise Aborted(
+                "TIME_OUT", f"{len(late)} of {len(exchanges)} requests had no end within {limit:g} s, first {late[0]}"
+            )
         return exchanges
 
     async def measure(self) -> None:
         """The main batch with the client's own lag beside it and the engines' logs watched."""
         plans = self.rr_plans("main", MAIN)
-        found = watch_logs({worker.alias: self.topology.log(worker.alias) for worker in self.topology.workers}, self.recorder)
+        logs = {worker.alias: self.topology.log(worker.alias) for worker in self.topology.workers}
         self.mark("firstMainSeconds")
-        async with found(self.comparison.allow_log_findings):
+        async with watch_logs(self.topology.adapter.name, logs, self.comparison.allow_log_findings, self.recorder):
             monitor = LagMonitor(self.comparison.client_late_limit_seconds)
             try:
                 async with monitor:
@@ -221,20 +253,20 @@ class Arm:
             return
         for worker in self.topology.workers:
             assert worker.engine is not None
-            ids = await observe_tokens(self.session.spec.adapter, worker.engine.url, self.comparison.body)
-            self.recorder.write("date-input", worker=worker.alias, **ids)
+            tokens = await ask_tokens(self.topology.adapter.name, worker.engine.url, self.comparison.body)
+            if tokens.ids is not None:
+                self.recorder.write(
+                    "token-ids", worker=worker.alias, tokenIdsSha256=hash_tokens(tokens.ids), tokens=len(tokens.ids)
+                )
 
-    async def audit(self) -> None:
+    def audit(self) -> None:
         """Every exchange that reached a worker has one receipt, and round robin gave both workers the same."""
         whole = all(exchange.transport == "complete" for exchange in self.exchanges)
-        counts = await await_receipts(self.topology.ledgers, len(self.exchanges) if whole else 0)
+        counts = count_receipts(self.topology.ledgers)
         if whole:
             each = 1 + (RR_WARM + MAIN) // WORKERS
             expect_counts(counts, dict.fromkeys(self.topology.ledgers, each), f"{self.name} after the main batch")
         elif sum(counts.values()) > len(self.exchanges):
-            raise Aborted("AUDIT_FAILED", f"{self.name}: found {sum(counts.values())} receipts of {len(self.exchanges)} exchanges")
-
-
-def is_streaming(body: bytes) -> bool:
-    """Whether a request asks for a stream."""
-    return json.loads(body).get("stream") is True
+            raise Aborted(
+                "AUDIT_FAILED", f"{self.name}: found {sum(counts.values())} receipts of {len(self.exchanges)} exchanges"
+            )

@@ -6,15 +6,17 @@ import asyncio
 import hashlib
 import sys
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from evidence import shipped
-from evidence.campaign import Campaign, Case, EngineSpec, expanded
-from evidence.capture.engines import Engine, start_engine
-from evidence.capture.gateway import Gateway, start_gateway
+from evidence.campaign import Campaign, Case, EngineSpec, Profile
+from evidence.capture.adapters import Adapter, find_adapter
+from evidence.capture.engines import Engine, attach_engine, start_engine
+from evidence.capture.gateway import ExactRule, Gateway, start_gateway
 from evidence.capture.journal import Journal
-from evidence.capture.processes import Exit, Process, start_process
+from evidence.capture.launch import SetupFailure
+from evidence.capture.processes import Exit, Process, choose_port, start_process
 from evidence.capture.watch import Aborted, Watch
 from evidence.errors import EvidenceError
 
@@ -41,9 +43,17 @@ class Topology:
         self, journal: Journal, watch: Watch, campaign: Campaign, case: Case, arm: str, devices: Sequence[str],
         setting: tuple[str, str] | None = None,
     ) -> None:  # fmt: skip
-        self.journal, self.watch, self.campaign, self.case, self.arm, self.setting = journal, watch, campaign, case, arm, setting
+        self.journal, self.watch, self.campaign, self.case, self.arm, self.setting = (
+            journal,
+            watch,
+            campaign,
+            case,
+            arm,
+            setting,
+        )
         self.gateway: Gateway | None = None
-        self.expected_deaths: list[asyncio.Task[None]] = []
+        self.engine_deaths: list[asyncio.Task[None]] = []
+        self.passing_deaths: list[asyncio.Task[None]] = []
         witness = journal.folder / "witness" / arm
         witness.mkdir(parents=True)
         self.workers = [
@@ -61,29 +71,41 @@ class Topology:
         """The engines that were started."""
         return [worker.engine for worker in self.workers if worker.engine is not None]
 
+    @property
+    def adapter(self) -> Adapter:
+        """What is known of this kind of engine."""
+        return find_adapter(self.campaign.engines[self.case.engine].adapter)
+
     async def start_engines(self) -> None:
-        """Starts every engine at once, and journals the launch of each."""
-        spec = launch_spec(self.campaign, self.case)
-        for worker in self.workers:
+        """Starts every engine and journals the launch of each. Raises SetupFailure when one cannot be started."""
+        spec, profile = self.campaign.engines[self.case.engine], self.campaign.profiles[self.case.profile]
+        for place, worker in enumerate(self.workers):
             try:
-                worker.engine = engine = await start_engine(
-                    spec, worker=worker.alias, device=worker.device, port=0, setting=self.setting,
-                    log_path=self.log(worker.alias),
-                )  # fmt: skip
+                worker.engine = await self.start_engine(spec, profile, worker, place)
+            except SetupFailure:
+                raise
             except EvidenceError as error:
                 raise Aborted("ENGINE_NOT_READY", f"{worker.alias}: {error.message}") from None
             self.journal.write(
-                "engine-started", worker=worker.alias, arguments=list(engine.arguments),
-                argumentsSha256=engine.arguments_sha256, environment=dict(engine.environment),
+                "engine-started", worker=worker.alias, arguments=list(worker.engine.arguments),
+                argumentsSha256=worker.engine.arguments_sha256, environment=dict(worker.engine.environment),
             )  # fmt: skip
             self.expect(worker.engine.died.wait(), "ENGINE_DIED", f"{worker.alias}: the engine ended by itself")
 
+    async def start_engine(self, spec: EngineSpec, profile: Profile, worker: Worker, place: int) -> Engine:
+        """One engine: started here, or the one that runs already at the campaign's URL for this place."""
+        if spec.urls:
+            return attach_engine(spec, worker=worker.alias, device=worker.device, index=place)
+        return await start_engine(
+            spec, worker=worker.alias, device=worker.device, port=choose_port(), setting=self.setting,
+            log_path=self.log(worker.alias), arguments=self.case.arguments,
+            model=self.campaign.model_of(profile, spec), served_name=profile.id, gated=profile.state == "gated",
+        )  # fmt: skip
+
     async def await_ready(self) -> None:
-        """Waits for a real token of every engine, and journals the proof and what the engine says it is."""
+        """Waits for a real token of every engine and journals the proof. Raises SetupFailure when none comes."""
         proofs = await asyncio.gather(*(engine.ready() for engine in self.engines), return_exceptions=True)
         for worker, proof in zip(self.workers, proofs, strict=True):
-            if isinstance(proof, EvidenceError):
-                raise Aborted("ENGINE_NOT_READY", f"{worker.alias}: {proof.message}")
             if isinstance(proof, BaseException):
                 raise proof
             self.journal.write(
@@ -92,9 +114,8 @@ class Topology:
             )  # fmt: skip
 
     async def start_proxies(self) -> None:
-        """Starts the witness before each worker."""
+        """Starts the witness before each worker; it needs no engine that answers yet."""
         program = shipped.verifiers() / "receipt-proxy.py"
-        digest = hashlib.sha256(program.read_bytes()).hexdigest()
         for worker in self.workers:
             assert worker.engine is not None
             command = [
@@ -104,6 +125,10 @@ class Topology:
             ]  # fmt: skip
             name = f"the proxy of {worker.alias}"
             worker.proxy = await start_process(name, command, log_path=self.log(f"{worker.alias}-proxy"))
+
+    async def await_proxies(self) -> None:
+        """Waits until every witness listens, and journals which program it is."""
+        digest = hashlib.sha256((shipped.verifiers() / "receipt-proxy.py").read_bytes()).hexdigest()
         for worker in self.workers:
             assert worker.proxy is not None
             worker.proxy_url = f"http://{await announced(worker.proxy)}"
@@ -115,8 +140,11 @@ class Topology:
         urls = [worker.proxy_url for worker in self.workers]
         spec = self.campaign.gateway
         config = spec.config.path if spec is not None and spec.config is not None else None
+        rule = None
+        if exact and self.case.probe is not None:
+            rule = ExactRule(self.adapter.name, self.case.probe.expected_token_ids)
         try:
-            self.gateway = await start_gateway(spec, urls, self.log("gateway"), config=config)
+            self.gateway = await start_gateway(spec, urls, self.log("gateway"), config=config, exact=rule)
         except EvidenceError as error:
             raise Aborted("GATEWAY_DIED", error.message) from None
         self.journal.write("gateway-ready", **self.gateway.identity())
@@ -125,7 +153,8 @@ class Topology:
 
     def expect(self, event: Awaitable[object], reason: str, message: str) -> None:
         """From now on `event` ends the run with `reason`, until `stop` is called."""
-        self.expected_deaths.append(self.watch.on(event, reason, lambda: message))
+        deaths = self.engine_deaths if reason == "ENGINE_DIED" else self.passing_deaths
+        deaths.append(self.watch.on(event, reason, lambda: message))
 
     def log(self, name: str) -> Path:
         """Where the output of a process goes."""
@@ -133,12 +162,18 @@ class Topology:
 
     async def stop(self) -> None:
         """Ends everything from the client's side inwards, so that every exchange that is open gets its receipt."""
-        for task in self.expected_deaths:
+        for task in self.engine_deaths:
+            task.cancel()
+        await self.stop_passing()
+        await asyncio.gather(*(self.stop_engine(worker) for worker in self.workers))
+
+    async def stop_passing(self) -> None:
+        """Ends gateway and proxies; afterwards every exchange has its receipt."""
+        for task in self.passing_deaths:
             task.cancel()
         if self.gateway is not None:
             await self.gateway.stop()
         await asyncio.gather(*(worker.proxy.stop() for worker in self.workers if worker.proxy is not None))
-        await asyncio.gather(*(self.stop_engine(worker) for worker in self.workers))
 
     async def stop_engine(self, worker: Worker) -> None:
         """Ends one engine and journals how it ended."""
@@ -160,10 +195,3 @@ async def announced(proxy: Process) -> str:
         return await proxy.announcement(PROXY_SECONDS)
     except EvidenceError as error:
         raise Aborted("PROXY_DIED", error.message) from None
-
-
-def launch_spec(campaign: Campaign, case: Case) -> EngineSpec:
-    """The engine of a case as it is started here: program and model read from the environment, the case's arguments added."""
-    spec, profile = campaign.engines[case.engine], campaign.profiles[case.profile]
-    program = tuple(expanded(word) or word for word in spec.program)
-    return replace(spec, program=program, model=campaign.model_of(profile, spec), arguments=spec.arguments + case.arguments)
