@@ -238,10 +238,12 @@ class Campaign:
     def names(self) -> list[str]:
         """What can be captured, in the order of the file: comparisons, cases to attempt, lifecycle protocols to run.
 
-        Left out are cases of deferred profiles, cases with `attempt = false`, and ready lifecycle records.
+        Left out are cases of deferred profiles, cases with `attempt = false`, native prefill/decode, which is reviewed by hand, and ready lifecycle records.
         """
         attempted = [
-            case.id for case in self.cases.values() if case.attempt and self.profiles[case.profile].state != "deferred"
+            case.id
+            for case in self.cases.values()
+            if case.attempt and case.surface != "native-pd" and self.profiles[case.profile].state != "deferred"
         ]
         return [*self.comparisons, *attempted, *(one.id for one in self.lifecycle.values() if one.record is None)]
 

@@ -163,30 +163,35 @@ class Journal:
 
 
 def open_run(runs: Path, campaign: Campaign, name: str, kind: str, at: datetime | None = None) -> Journal:
-    """Makes `runs/<name>-<UTC stamp>/` with run.json, the campaign's bytes and the first event."""
+    """Makes `runs/<name>-<UTC stamp>/` with run.json, the campaign's bytes and the first event.
+
+    It appears whole: until then it has a name with a leading dot, which no reader takes for a run.
+    """
     moment = at or datetime.now(timezone.utc)
     run = f"{name}-{moment.strftime('%Y%m%dt%H%M%S.%fz')}"
-    folder = runs / run
+    folder, making = runs / run, runs / f".{run}"
     try:
         runs.mkdir(parents=True, exist_ok=True)
-        folder.mkdir()
+        making.mkdir()
         for part in ("bodies", "witness/bodies", "logs"):
-            (folder / part).mkdir(parents=True)
-        (folder / ".reserve").write_bytes(bytes(RESERVE_BYTES))
+            (making / part).mkdir(parents=True)
+        (making / ".reserve").write_bytes(bytes(RESERVE_BYTES))
         record = {
             "schemaVersion": 1, "run": run, "campaign": campaign.name, "campaignSha256": campaign.sha256, "name": name,
             "kind": kind, "startedAt": instant(moment), "runner": __version__,
         }  # fmt: skip
-        (folder / "run.json").write_text(json.dumps(record, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-        (folder / "campaign.toml").write_bytes(campaign.content)
-        journal = Journal(folder)
+        (making / "run.json").write_text(json.dumps(record, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        (making / "campaign.toml").write_bytes(campaign.content)
+        journal = Journal(making)
+        journal.write("run-started", startedAt=instant(moment), kind=kind)
+        making.rename(folder)
     except OSError as error:
         raise EvidenceError(
             f"{folder}: the run folder cannot be made ({error.strerror}), expected a writable folder with space",
             "choose another folder with --runs",
             code=4 if error.errno in NO_SPACE else 2,
         ) from None
-    journal.write("run-started", startedAt=instant(moment), kind=kind)
+    journal.folder = folder
     return journal
 
 
