@@ -178,7 +178,7 @@ def date_control(run: Run, comparison: Comparison) -> records.DateControl | None
     """What the runner read of the rendered input on each worker and arm, for a date-sensitive comparison."""
     if comparison.comparison_date is None:
         return None
-    ids = [filled(records.TokenIds, event, run.id) for event in run.all("token-ids")]
+    ids = [filled(records.TokenIds, event, run.id) for event in run.all("date-input") if event.get("tokenIdsSha256") is not None]
     return records.DateControl("UTC", comparison.comparison_date, ids)
 
 
