@@ -181,6 +181,23 @@ class Names:
         if self.count > LIMITS.members:
             raise Refusal("limit-members", place, f"member {self.count}", f"at most {LIMITS.members} members")
 
+    def add_sibling(self, tail: bytes, shortest: int) -> bool:
+        """Take a file of the same folder as the last one, or leave it to `add`, which names the fault."""
+        known = self._open[-1].children
+        folded = tail.lower()
+        if (
+            len(tail) < shortest
+            or tail <= self._last[len(self._head) + 1 :]
+            or folded in known
+            or not component_fits(tail)
+            or self.count >= LIMITS.members
+        ):
+            return False
+        known[folded] = (tail, False)
+        self._last = self._head + b"/" + tail
+        self.count += 1
+        return True
+
     def _enter(self, name: bytes, head: bytes, place: str) -> None:
         fault = name_fault(name)
         if fault is not None:
