@@ -29,8 +29,7 @@ class Limits:
     ratio_slack: int = 1 << 20
     depth: int = 8
     component: int = 100
-    json_bytes: int = 32 << 20
-    sums_bytes: int = 64 << 20
+    json_bytes: int = 4 << 20
 
     def inflated(self, compressed: int) -> int:
         """Return the most bytes that `compressed` bytes may inflate to."""

@@ -35,7 +35,9 @@ DETECTORS: dict[str, tuple[bytes, ...]] = {
 # What a detector's find must look like at least, where its literals are common in plain text.
 _SHAPES = {
     "artifactory.ArtifactoryDetector": re.compile(rb"AKC[a-zA-Z0-9]{10}|\bAP[\dA-F][a-zA-Z0-9]{8}"),
-    "aws.AWSKeyDetector": re.compile(rb"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}|(?i:aws).{0,60}[0-9a-zA-Z/+]{40}"),
+    "aws.AWSKeyDetector": re.compile(
+        rb"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}|(?i:aws).{0,60}[0-9a-zA-Z/+]{40}"
+    ),
     "twilio.TwilioKeyDetector": re.compile(rb"(?:AC|SK)[a-z0-9]{32}"),
 }
 # Tokens of model hubs, clouds and engines that detect-secrets has no detector for.
