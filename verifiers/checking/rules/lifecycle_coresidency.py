@@ -10,8 +10,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, Dict, Iterator, List
 
-from .lifecycle_record import Record, differ, model_names
-from .lifecycle_shape import Fault, pointer, show
+from checking.rules.lifecycle_record import Record, differ, model_names
+from checking.rules.lifecycle_shape import Fault, pointer, show
 
 ORDER = ["unloaded", "ballast_taken", "load_requested", "evicted", "load_started", "served", "ballast_released"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any, Iterator, List, Optional, Tuple
 
-from .lifecycle_record import Record, differ, model_names
-from .lifecycle_shape import Fault, show
+from checking.rules.lifecycle_record import Record, differ, model_names
+from checking.rules.lifecycle_shape import Fault, show
 
 EVENTS = "/selected_lifecycle_events"
 

@@ -12,8 +12,8 @@ import re
 from decimal import Decimal
 from typing import Any, Dict, Iterator, List, Set, Tuple
 
-from .lifecycle_record import Record, differ
-from .lifecycle_shape import Fault, pointer, show
+from checking.rules.lifecycle_record import Record, differ
+from checking.rules.lifecycle_shape import Fault, pointer, show
 
 LISTINGS = "/selected_residency_observations"
 Listing = Tuple[int, str, List[str]]

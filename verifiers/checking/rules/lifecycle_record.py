@@ -6,7 +6,7 @@ import datetime
 import re
 from typing import Any, Dict, Iterator, List, Tuple
 
-from .lifecycle_shape import Fault, pointer, show
+from checking.rules.lifecycle_shape import Fault, pointer, show
 
 Record = Dict[str, Any]
 KINDS = {"co_residency_rounds": "co-residency", "crashes": "crash", "churn_request_order": "lora"}
