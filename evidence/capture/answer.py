@@ -1,0 +1,103 @@
+"""What an answer says and when: the fields that a sample takes from the body, and the times of its events.
+
+Text is `choices[].delta.content` of a chat chunk (`choices[].text` of a completion chunk), a non-empty
+string, white space included. A role, null, "", a usage chunk or separate reasoning is no text. Reasoning is
+`reasoning_content` or `reasoning`. Nothing here judges an answer: the classification is derived later from
+the stored bytes.
+"""
+
+from __future__ import annotations
+
+import json
+
+from evidence.capture.sse import EventReader
+
+
+class Answer:
+    """Reads one answer as it comes. `feed` never raises: what it cannot read says nothing.
+
+    `text_ns` holds the arrival of each event with text, `reasoning_at` that of the first with reasoning, both in
+    the caller's clock. `events` counts events, `error` tells of an error event, `terminal` of `[DONE]`.
+    """
+
+    def __init__(self, *, stream: bool) -> None:
+        self.stream = stream
+        self.text_ns: list[int] = []
+        self.reasoning_at: int | None = None
+        self.finish_reason: str | None = None
+        self.prompt_tokens: int | None = None
+        self.completion_tokens: int | None = None
+        self.events = 0
+        self.error = False
+        self.terminal = False
+        self._reader = EventReader()
+
+    def feed(self, data: bytes, at: int) -> None:
+        """Take body bytes of a stream that arrived at `at`; a body that is no stream waits for `finish`."""
+        if not self.stream:
+            return
+        for event in self._reader.feed(data, at):
+            self.events += 1
+            if event.type == "error":
+                self.error = True
+            if event.data == "[DONE]":
+                self.terminal = True
+            else:
+                self._read(event.data, at)
+
+    def finish(self, body: bytes) -> None:
+        """Read a body that is no stream, once it has ended."""
+        if not self.stream:
+            self._read(body, None)
+
+    def whole(self, status: int | None) -> bool:
+        """A first reading of a response that came complete: 2xx, no error, and its end said by the engine.
+
+        The end of a stream is a finish reason and `[DONE]`; that of a document a finish reason, or token usage
+        where there are no choices (embeddings).
+        """
+        if status is None or not 200 <= status <= 299 or self.error:
+            return False
+        if self.stream:
+            return self.terminal and self.finish_reason is not None
+        return self.finish_reason is not None or self.prompt_tokens is not None
+
+    def _read(self, text: str | bytes, at: int | None) -> None:
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(found, dict):
+            return
+        if found.get("error") is not None:
+            self.error = True
+        usage = found.get("usage")
+        if isinstance(usage, dict):
+            self.prompt_tokens = _count(usage.get("prompt_tokens"))
+            self.completion_tokens = _count(usage.get("completion_tokens"))
+        choices = found.get("choices")
+        said = thought = False
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, dict):
+                reason = choice.get("finish_reason")
+                if isinstance(reason, str):
+                    self.finish_reason = reason
+                delta = choice.get("delta")
+                if isinstance(delta, dict):
+                    said = said or _is_text(delta.get("content"))
+                    thought = thought or _is_text(delta.get("reasoning_content")) or _is_text(delta.get("reasoning"))
+                else:
+                    said = said or _is_text(choice.get("text"))
+        if said and at is not None:
+            self.text_ns.append(at)
+        if thought and self.reasoning_at is None:
+            self.reasoning_at = at
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _count(value: object) -> int | None:
+    """A token count as an engine reports it: an integer of zero or more, or unknown."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
