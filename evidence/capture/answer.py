@@ -14,11 +14,12 @@ import re
 from evidence.capture.sse import EventReader
 
 OPENING = re.compile(r'"(?:content|text)": ?"')
+PIECES = 64
 MARK = "a mark in place of the text"
 
 
 class Answer:
-    """Reads one answer as it comes. `feed` never raises: what it cannot read says nothing.
+    """Reads one answer as it comes; what it says is whole after `finish`. `feed` never raises: what it cannot read says nothing.
 
     `text_ns` holds the arrival of each event with text, `reasoning_at` that of the first with reasoning, both in
     the caller's clock. `events` counts events, `error` tells of an error event, `terminal` of `[DONE]`.
@@ -35,25 +36,38 @@ class Answer:
         self.error = False
         self.terminal = False
         self._reader = EventReader()
+        self._pieces: list[tuple[bytes, int]] = []
         self._before = self._after = ""
 
     def feed(self, data: bytes, at: int) -> None:
-        """Take body bytes of a stream that arrived at `at`; a body that is no stream waits for `finish`."""
-        if not self.stream:
-            return
-        for event in self._reader.feed(data, at):
-            self.events += 1
-            if event.type == "error":
-                self.error = True
-            if event.data == "[DONE]":
-                self.terminal = True
-            else:
-                self._read_event(event.data, at)
+        """Take body bytes of a stream that arrived at `at`; a body that is no stream waits for `finish`.
+
+        Reading waits for some pieces: done at once it costs three times as much, in the middle of a measurement.
+        """
+        if self.stream:
+            self._pieces.append((data, at))
+            if len(self._pieces) >= PIECES:
+                self._read_pieces()
 
     def finish(self, body: bytes) -> None:
-        """Read a body that is no stream, once it has ended."""
-        if not self.stream:
+        """Read what is still unread, of a body that is no stream everything; the end of feeding."""
+        if self.stream:
+            self._read_pieces()
+        else:
             self._read(body, None)
+
+    def _read_pieces(self) -> None:
+        feed = self._reader.feed
+        for data, at in self._pieces:
+            for event in feed(data, at):
+                self.events += 1
+                if event.type == "error":
+                    self.error = True
+                if event.data == "[DONE]":
+                    self.terminal = True
+                else:
+                    self._read_event(event.data, at)
+        self._pieces.clear()
 
     def whole(self, status: int | None) -> bool:
         """A first reading of a response that came complete: 2xx, no error, and its end said by the engine.
@@ -74,9 +88,9 @@ class Answer:
         or control character, so it is the same JSON with another text, whose only meaning is to be empty or not.
         """
         before, after = self._before, self._after
-        if before and data.startswith(before) and data.endswith(after):
+        if before and len(data) >= len(before) + len(after) and data.startswith(before) and data.endswith(after):
             text = data[len(before) : len(data) - len(after)]
-            if len(data) >= len(before) + len(after) and text.isprintable() and '"' not in text and "\\" not in text:
+            if text.isprintable() and '"' not in text and "\\" not in text:
                 if text:
                     self.text_ns.append(at)
                 return
