@@ -121,7 +121,7 @@ def attribute_to_group(leader: int | None, processes: Mapping[int, int | None]) 
 
 def read_nvml(indices: Sequence[str]) -> list[GpuReading]:
     """Read GPUs by index, UUID, or MIG UUID. A driver that is missing or refuses gives readings with a reason."""
-    import pynvml
+    import pynvml  # type: ignore[import-untyped]
 
     try:
         pynvml.nvmlInit()
