@@ -123,6 +123,8 @@ class _Compiler:
         if key in ("const", "enum"):
             # Equality of JSON is not Python's (true is not 1), so only the same type is accepted here.
             options = [value] if key == "const" else value
+            if key == "const" and isinstance(value, list) and all(type(one) is str for one in value):
+                return f"(type({x}) is list and {x} == {self._keep(value)})"
             rows = []
             for kind in {type(option) for option in options}:
                 if kind not in (str, int, bool, type(None)):

@@ -213,15 +213,14 @@ def _inflate(ring: mmap.mmap, say_ready: int, free: int, frame: Frame) -> None:
     said: dict[str, Any] = {"refusal": None, "error": None, "findings": []}
     try:
         digest = hashlib.sha256()
-        slot = filled = 0
-        for piece in frame.pieces():
+        slot = 0
+        for filled, piece in enumerate(frame.pieces()):
             if filled >= _SLOTS and not os.read(free, 1):
                 os._exit(1)
             ring[slot : slot + len(piece)] = piece
             os.write(say_ready, len(piece).to_bytes(4, "little"))
             digest.update(piece)
             slot = (slot + GIVE) % (_SLOTS * GIVE)
-            filled += 1
         said |= {"tgz": frame.sha256, "tar": digest.hexdigest()}
     except Refusal as refusal:
         said["refusal"] = _row(refusal)
