@@ -105,7 +105,7 @@ def _read(
     content = os.read(handle, min(size, WHOLE) + 1)
     digest = hashlib.sha256(content)
     length = len(content)
-    while length <= size and (piece := os.read(handle, WHOLE)):
+    while WHOLE < length <= size and (piece := os.read(handle, WHOLE)):
         digest.update(piece)
         length += len(piece)
     if length != size:

@@ -14,13 +14,13 @@ import os
 import signal
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evidence.archive.gzipframe import GIVE, Frame
 from evidence.archive.grammar import LIMITS, Limits, Refusal
+from evidence.archive.gzipframe import GIVE, Frame
 from evidence.archive.tarwalk import walk
 from evidence.errors import EvidenceError
 
@@ -139,7 +139,7 @@ def _follow(reading: Reading, members: Iterator[Any], examine: Examine | None) -
 
 def _source(
     handle: int, name: str, size: int, codec: Any, limits: Limits, processes: int | None, facts: _Facts
-) -> Iterator[Any]:
+) -> Generator[Any, None, None]:
     if processes is None:
         usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         # A fork beside other threads may inherit a held lock.
@@ -159,7 +159,7 @@ def _frame(handle: int, name: str, size: int, codec: Any, limits: Limits) -> Fra
     return Frame(read, size, name, codec, limits)
 
 
-def _here(handle: int, name: str, size: int, codec: Any, limits: Limits, facts: _Facts) -> Iterator[bytes]:
+def _here(handle: int, name: str, size: int, codec: Any, limits: Limits, facts: _Facts) -> Generator[Any, None, None]:
     frame, digest = _frame(handle, name, size, codec, limits), hashlib.sha256()
     facts.findings = frame.findings
     for piece in frame.pieces():
@@ -168,7 +168,7 @@ def _here(handle: int, name: str, size: int, codec: Any, limits: Limits, facts: 
     facts.tgz, facts.tar = frame.sha256, digest.hexdigest()
 
 
-def _beside(handle: int, name: str, size: int, codec: Any, limits: Limits, facts: _Facts) -> Iterator[memoryview]:
+def _beside(handle: int, name: str, size: int, codec: Any, limits: Limits, facts: _Facts) -> Generator[Any, None, None]:
     """Yield pieces out of shared memory; each is overwritten some time after the next one was asked for."""
     ring = mmap.mmap(-1, _SLOTS * GIVE)
     ready, say_ready = os.pipe()
@@ -213,15 +213,14 @@ def _inflate(ring: mmap.mmap, say_ready: int, free: int, frame: Frame) -> None:
     said: dict[str, Any] = {"refusal": None, "error": None, "findings": []}
     try:
         digest = hashlib.sha256()
-        slot = filled = 0
-        for piece in frame.pieces():
+        slot = 0
+        for filled, piece in enumerate(frame.pieces()):
             if filled >= _SLOTS and not os.read(free, 1):
                 os._exit(1)
             ring[slot : slot + len(piece)] = piece
             os.write(say_ready, len(piece).to_bytes(4, "little"))
             digest.update(piece)
             slot = (slot + GIVE) % (_SLOTS * GIVE)
-            filled += 1
         said |= {"tgz": frame.sha256, "tar": digest.hexdigest()}
     except Refusal as refusal:
         said["refusal"] = _row(refusal)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from evidence.archive import grammar
 from evidence.archive.grammar import BLOCK, LIMITS, Names, Refusal, show
 
-WHOLE = 4 << 20
+WHOLE = LIMITS.json_bytes
 """Members up to this size are handed over whole; larger ones are hashed as they pass."""
 _ZEROS = bytes(BLOCK)
 _SIZE = re.compile(rb"[0-7]{11}\0")
