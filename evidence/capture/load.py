@@ -8,10 +8,12 @@ reuse is asked for; connecting is done before the clock starts and timed apart. 
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import json
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic_ns
 from typing import Literal, Protocol
@@ -119,7 +121,7 @@ async def offer_batch(
     done: list[Exchange | None] = [None] * len(orders)
     waiting = iter(enumerate(orders))
     finished = 0
-    with keep_stamps_on():
+    with keep_stamps_on(), _no_collection():
         receiver, gate = Receiver(WallBridge()), asyncio.Lock()
         begun = monotonic_ns()
 
@@ -227,6 +229,7 @@ async def _exchange(
         )
         async with gate:
             # One start for each turn of the loop: a burst of starts would leave what arrives meanwhile unread.
+            await asyncio.sleep(0)
             call.start()
         state.call = call
         await call.wait()
@@ -264,6 +267,7 @@ class _State:
         now, plan, call, answer = self.bridge.now(), self.order.plan, self.call, self.answer
         body = bytes(self.response.body)
         answer.finish(body)
+        self.response.let_go()
         started = call.started_ns if call else self.began_ns
         return Exchange(
             offer=plan.offer,
@@ -295,6 +299,18 @@ class _State:
             headers=tuple(self.response.headers),
             whole=call is not None and call.transport == "complete" and answer.whole(self.response.status),
         )
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Let the cyclic collector wait: its pauses of many milliseconds would leave arrivals unread."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 async def _finish_all(tasks: list[asyncio.Task[None]]) -> None:
