@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from evidence.build.classify import classify, read_request
 from evidence.campaign import Campaign, Case, request_path
+from evidence.capture.adapters import hide_private
 from evidence.capture.engines import Engine
 from evidence.capture.exchange import Answer, ExchangeFailed, exchange
 from evidence.capture.journal import Journal
@@ -59,7 +60,8 @@ async def run_attempt(campaign: Campaign, case: Case, journal: Journal, watch: W
         found = Outcome("NATIVE_FAILURE", end.reason, end.message)
     finally:
         await topology.stop()
-    journal.write("outcome", outcome=found.outcome, reason=found.reason, message=found.message)
+    message = None if found.message is None else hide_private(found.message)
+    journal.write("outcome", outcome=found.outcome, reason=found.reason, message=message)
     return found.outcome
 
 
@@ -76,6 +78,7 @@ class Attempt:
         await topology.start_engines()
         await topology.start_proxies()
         await topology.await_ready()
+        await topology.identify()
         await topology.await_proxies()
         tokens: dict[str, Tokens] = {}
         if case.surface != "native":

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evidence.campaign import Campaign, Case, Comparison, read_campaign, request_path
+from evidence.capture.adapters import hide_private
 from evidence.capture.attempt import run_attempt
 from evidence.capture.findings import watch_logs
 from evidence.capture.gpu import take_snapshot
@@ -104,10 +105,10 @@ async def carry_out(campaign: Campaign, name: str, kind: str, journal: Journal, 
         except (Aborted, DiskFull) as end:
             reason = end.reason if isinstance(end, Aborted) else "DISK_FULL"
             with contextlib.suppress(DiskFull):
-                journal.write("aborted", reason=reason, message=end.message)
+                journal.write("aborted", reason=reason, message=hide_private(end.message))
         except BaseException as error:
             with contextlib.suppress(DiskFull):
-                journal.write("aborted", reason="RUNNER_DIED", message=f"{type(error).__name__}: {error}")
+                journal.write("aborted", reason="RUNNER_DIED", message=hide_private(f"{type(error).__name__}: {error}"))
             raise
         with contextlib.suppress(DiskFull):
             journal.write("run-ended", endedAt=instant(), complete=reason is None)
@@ -137,7 +138,7 @@ class Session:
         topology = Topology(
             self.journal, self.watch, self.campaign, self.case, name, self.comparison.devices, setting
         )  # fmt: skip
-        run = Arm(self, topology, Recorder(self.journal, repetition, arm), name)
+        run = Arm(self, topology, Recorder(self.journal, repetition, arm), name, sequence == 1)
         run.recorder.write("arm-started", sequence=sequence, startedAt=instant())
         try:
             await self.watch.guard(run.serve())
@@ -156,7 +157,8 @@ class Session:
 class Arm:
     """The phases of one arm."""
 
-    def __init__(self, session: Session, topology: Topology, recorder: Recorder, name: str) -> None:
+    def __init__(self, session: Session, topology: Topology, recorder: Recorder, name: str, first: bool) -> None:
+        self.first = first
         self.session, self.topology, self.recorder, self.name = session, topology, recorder, name
         self.comparison, self.progress = session.comparison, session.progress
         self.timeline: dict[str, Seconds | None] = dict.fromkeys(
@@ -177,10 +179,12 @@ class Arm:
         await topology.start_proxies()
         await topology.await_ready()
         self.mark("readySeconds")
+        if self.first:
+            await topology.identify()
         await topology.await_proxies()
         await topology.start_gateway()
         await self.observe_input()
-        await self.offer("native-warm", self.native_plans(), 1)
+        await self.offer("native-warm", self.native_plans(), WORKERS)
         self.mark("nativeWarmEndedSeconds")
         await self.take_snapshot()
         self.mark("snapshotSeconds")
@@ -188,7 +192,7 @@ class Arm:
         self.mark("rrWarmEndedSeconds")
         counts = await await_receipts(topology.ledgers, WORKERS + RR_WARM)
         expect_counts(counts, dict.fromkeys(topology.ledgers, 1 + RR_WARM // WORKERS), f"{self.name} after warm-up")
-        self.recorder.journal.sync()
+        self.recorder.journal.sync()  # here and after the arm: inside a batch it would show as client lag
         await self.measure()
 
     def native_plans(self) -> list[Plan]:
@@ -216,7 +220,6 @@ class Arm:
             plans, concurrency=concurrency, recorder=self.recorder, progress=lambda done, total: self.progress.advance()
         )
         self.exchanges += exchanges
-        self.recorder.journal.sync()
         late = [exchange.offer for exchange in exchanges if exchange.transport == "timeout"]
         if late:
             limit = self.comparison.request_timeout_seconds
@@ -243,8 +246,7 @@ class Arm:
 
     async def take_snapshot(self) -> None:
         """What each device holds now; after the native warm-ups and before the round-robin ones."""
-        devices = [(worker.device_alias, worker.alias, worker.device) for worker in self.topology.workers]
-        snapshot = await take_snapshot(self.session.spec.snapshot, devices, self.topology.engines)
+        snapshot = await take_snapshot(self.session.spec.snapshot, self.topology.engines)
         self.recorder.write("snapshot", takenSeconds=self.recorder.since(), **snapshot)
 
     async def observe_input(self) -> None:

@@ -14,6 +14,7 @@ from evidence.campaign import Campaign, Case, EngineSpec, Profile
 from evidence.capture.adapters import Adapter, find_adapter
 from evidence.capture.engines import Engine, attach_engine, start_engine
 from evidence.capture.gateway import ExactRule, Gateway, start_gateway
+from evidence.capture.identity import identify
 from evidence.capture.journal import Journal
 from evidence.capture.launch import SetupFailure
 from evidence.capture.processes import Exit, Process, choose_port, start_process
@@ -112,6 +113,11 @@ class Topology:
                 "engine-ready", worker=worker.alias, requestSha256=self.journal.body(proof.request),
                 responseSha256=self.journal.body(proof.response),
             )  # fmt: skip
+
+    async def identify(self) -> None:
+        """Journals what the engine says that it is, beside what the campaign declares. Both workers run the same one."""
+        engine, spec = self.engines[0], self.campaign.engines[self.case.engine]
+        self.journal.write("identity", **(await identify(engine, spec.identity)).entry(spec.id))
 
     async def start_proxies(self) -> None:
         """Starts the witness before each worker; it needs no engine that answers yet."""
