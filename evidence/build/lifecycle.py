@@ -24,7 +24,9 @@ def pack(campaign: Campaign, tree: Tree) -> int:
         try:
             experiments = [str(experiment["id"]) for experiment in orjson.loads(data)["experiments"]]
         except (orjson.JSONDecodeError, KeyError, TypeError):
-            tree.refusals.append(f"lifecycle {entry.id}: found no experiments in {entry.record.name}, expected a record")
+            tree.refusals.append(
+                f"lifecycle {entry.id}: found no experiments in {entry.record.name}, expected a record"
+            )
             continue
         path = f"results/lifecycle/{entry.id}.json"
         entries.append(records.LifecycleEntry(entry.id, path, tree.add(path, data), experiments))

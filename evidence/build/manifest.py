@@ -37,7 +37,13 @@ class Facts:
 
 
 def build(
-    campaign: Campaign, facts: Facts, *, archive: str, preparation: bool, proxy_sha256: str, registries: Mapping[str, str]
+    campaign: Campaign,
+    facts: Facts,
+    *,
+    archive: str,
+    preparation: bool,
+    proxy_sha256: str,
+    registries: Mapping[str, str],
 ) -> records.Manifest:
     """The manifest of one package."""
     synthetic = _synthetic(campaign, facts)

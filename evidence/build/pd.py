@@ -62,7 +62,12 @@ def _lacking(case: PrefillDecode) -> list[str]:
     for name in ("roles", "state_preserved", "bootstrap_identity", "decode_transfer_counters", "recovery", "cleanup"):
         if getattr(case, name) in (None, False):
             found.append(f"found no {name}, expected it of a qualified case")
-    if case.decode_transfer_counters and case.decode_transfer_counters["after"] <= case.decode_transfer_counters["before"]:
+    if (
+        case.decode_transfer_counters
+        and case.decode_transfer_counters["after"] <= case.decode_transfer_counters["before"]
+    ):
         found.append("found decode transfer counters that did not rise, expected a transfer")
-    found += [f"found negative {name} not rejected, expected it rejected" for name, rejected in case.negatives if not rejected]
+    found += [
+        f"found negative {name} not rejected, expected it rejected" for name, rejected in case.negatives if not rejected
+    ]
     return found

@@ -62,15 +62,21 @@ def _recipe(
     accepted = matrices.accepted_modes(matrix, case)
     refused = [mode for mode in recipe.modes if mode not in accepted]
     if refused:
-        outcomes = {row.surface: row.outcome for row in matrix.rows if row.profile == case.profile and row.engine == case.engine}
-        return None, f"found mode {refused[0]}, which the matrix shows as {outcomes.get(refused[0], 'no case')}, expected SUCCESS"
+        outcomes = {
+            row.surface: row.outcome for row in matrix.rows if row.profile == case.profile and row.engine == case.engine
+        }
+        return (
+            None,
+            f"found mode {refused[0]}, which the matrix shows as {outcomes.get(refused[0], 'no case')}, expected SUCCESS",
+        )
     choice = [one for one in settled if one.comparison == recipe.comparison]
     if recipe.comparison is not None and not choice:
         return None, f"found no complete run of comparison {recipe.comparison}, expected one to choose from"
     if recipe.comparison is not None:
         latest = choice[-1]
         selected: str | None = latest.decision.decision
-        launch, gateway = latest.launches[latest.decision.decision], latest.gateway
+        launch = latest.launches[latest.decision.decision]
+        gateway: records.Gateway | None = latest.gateway
         comparison = campaign.comparisons[recipe.comparison]
         value = comparison.candidate if selected == "candidate" else comparison.baseline
         setting = records.RecipeSetting(comparison.argument, value)
@@ -130,10 +136,14 @@ def _sets(arguments: Sequence[str], argument: str, value: str) -> bool:
 
 def _requalification(latest: Settled, attempt: str | None) -> records.Requalification:
     if latest.decision.decision == "baseline":
-        return records.Requalification(False, None, "the baseline stands; nothing was changed that needs its own attempt")
+        return records.Requalification(
+            False, None, "the baseline stands; nothing was changed that needs its own attempt"
+        )
     if attempt is not None:
         return records.Requalification(False, attempt, "an attempt of its own with the candidate's setting succeeded")
-    statement = "the candidate won its comparison; a functional attempt of its own with this setting is still to be made"
+    statement = (
+        "the candidate won its comparison; a functional attempt of its own with this setting is still to be made"
+    )
     return records.Requalification(True, None, statement)
 
 

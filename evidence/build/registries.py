@@ -34,9 +34,7 @@ def pack(campaign: Campaign, tree: Tree) -> dict[str, str]:
             tree.add(f"{folder}/{path}", data)
             ids = list(orjson.loads(data)["expectedTokenIds"])
             rows.append(
-                records.Probe(
-                    profile, f"{folder}/{path}", hashlib.sha256(data).hexdigest(), ids, hash_token_ids(ids)
-                )
+                records.Probe(profile, f"{folder}/{path}", hashlib.sha256(data).hexdigest(), ids, hash_token_ids(ids))
             )
         candidates = [
             records.Candidate(row["profile"], row["state"], row["arguments"], row["note"])

@@ -211,9 +211,7 @@ def _read_run(folder: Path, campaign: Campaign) -> Run:
         _check_same(folder, identity["name"], campaign)
     elif campaign.kind(identity["name"]) != identity["kind"]:
         raise EvidenceError(f"{place}: found kind {identity['kind']!r}, expected {campaign.kind(identity['name'])!r}")
-    return Run(
-        folder, identity["run"], identity["name"], identity["kind"], identity["startedAt"], _run_ended(folder)
-    )
+    return Run(folder, identity["run"], identity["name"], identity["kind"], identity["startedAt"], _run_ended(folder))
 
 
 def _run_ended(folder: Path) -> Json | None:
