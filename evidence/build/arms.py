@@ -176,7 +176,7 @@ def date_control(run: Run, comparison: Comparison) -> records.DateControl | None
         return None
     ids = [
         filled(records.TokenIds, event, run.id)
-        for event in run.all("date-input")
+        for event in run.all("token-ids")
         if event.get("tokenIdsSha256") is not None
     ]
     return records.DateControl("UTC", comparison.comparison_date, ids)

@@ -53,7 +53,7 @@ def build(
     return records.Manifest(
         campaign=campaign.name,
         title=campaign.title,
-        status=campaign.status,
+        status="IN_PROGRESS_NOT_FINAL" if preparation else campaign.status,
         distribution=records.Distribution(archive=archive, top_folder=campaign.name, preparation=preparation),
         synthetic=synthetic,
         statement=_statement(campaign, synthetic, preparation),
