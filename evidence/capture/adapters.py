@@ -126,7 +126,7 @@ ADAPTERS: dict[str, Adapter] = {
             ("--host", "{host}", "--port", "{port}"),
             frozenset({"logprobs", "ignore-eos", "min-tokens", "several", "adapters", "model-check"}),
             {**_COMMON, "allocation": r"synthetic: allocation"},
-            version_route=("/version", "version"), needs_model=False,
+            name_flag="--model", version_route=("/version", "version"), needs_model=False,
             note="no model: its answers show the machinery and nothing else",
         ),
         Adapter("command", (), (), frozenset(), dict(_COMMON), needs_model=False,

@@ -6,6 +6,7 @@
 import asyncio
 import contextlib
 import hashlib
+import json
 import shutil
 import string
 import sys
@@ -19,6 +20,7 @@ from evidence.capture.processes import Exit, Process, choose_port, own_module, r
 from evidence.errors import EvidenceError
 
 ROUND_ROBIN = Path(__file__).with_name("round_robin.py")
+EXACT_PREFIX = Path(__file__).with_name("exact_prefix.py")
 READY_SECONDS = 20.0
 
 
@@ -31,6 +33,14 @@ class GatewaySpec(Protocol):
     def command(self) -> Sequence[str]: ...
     @property
     def url(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class ExactRule:
+    """What the built-in gateway admits on surface `exact`: these token ids, asked the adapter's way."""
+
+    adapter: str
+    token_ids: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -53,17 +63,27 @@ class Gateway:
 
 
 async def start_gateway(
-    spec: GatewaySpec | None, workers: Sequence[str], log_path: Path, *, config: Path | None = None
+    spec: GatewaySpec | None,
+    workers: Sequence[str],
+    log_path: Path,
+    *,
+    config: Path | None = None,
+    exact: ExactRule | None = None,
 ) -> Gateway:
     """Start a round robin over the `workers` (URLs) and wait until it listens.
 
-    Without a `spec` the built-in one; with a command in it that one, placeholders {listen_port} {worker_1} {worker_2}
+    Without a `spec` the built-in one, which with `exact` admits only requests that a worker renders as expected; with a command in it that one, placeholders {listen_port} {worker_1} {worker_2}
     (HOST:PORT) and {config} filled in, the latter with the path of a copy of `config` filled in the same way beside
     the log; with a url alone, that gateway is taken as it is. Raises EvidenceError, code 4 when it does not start.
     """
     if spec is None:
-        command, environment = own_module("evidence.capture.round_robin")
+        program = ROUND_ROBIN if exact is None else EXACT_PREFIX
+        command, environment = own_module(f"evidence.capture.{program.stem}")
         arguments = [*command, "--listen", "127.0.0.1:0", "--workers", *workers]
+        if exact is not None:
+            expected = log_path.with_suffix(".expected.json")
+            expected.write_text(json.dumps(list(exact.token_ids)))
+            arguments += ["--adapter", exact.adapter, "--expected", str(expected)]
         process = await start_process("the gateway", arguments, log_path=log_path, environment=environment)
         try:
             address = await process.announcement(READY_SECONDS)

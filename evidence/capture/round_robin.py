@@ -231,14 +231,17 @@ class Client(asyncio.Protocol):
             self.end_exchange(True)
 
 
-async def serve(listen: tuple[str, int], workers: Sequence[tuple[str, int]]) -> None:
+async def serve(
+    listen: tuple[str, int], workers: Sequence[tuple[str, int]], make: Callable[[Turns], Client] = Client
+) -> None:
+    """Listen until SIGTERM; `make` gives the protocol of a client connection."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
     turns = Turns(workers)
     try:
-        server = await loop.create_server(lambda: Client(turns), *listen, backlog=1024)
+        server = await loop.create_server(lambda: make(turns), *listen, backlog=1024)
     except OSError as problem:
         sys.exit(f"error: {listen[0]}:{listen[1]}: {problem.strerror}")
     host, port = server.sockets[0].getsockname()[:2]
