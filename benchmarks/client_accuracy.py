@@ -55,7 +55,8 @@ def emission_server() -> Iterator[int]:
     """Run the server in a process of its own; yields its port."""
     command = [sys.executable, "-m", "benchmarks.emission_server"]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    assert server.stdin and server.stdout
+    assert server.stdin is not None
+    assert server.stdout is not None
     try:
         yield int(server.stdout.readline().split()[1])
     finally:

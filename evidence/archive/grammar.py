@@ -29,8 +29,7 @@ class Limits:
     ratio_slack: int = 1 << 20
     depth: int = 8
     component: int = 100
-    json_bytes: int = 32 << 20
-    sums_bytes: int = 64 << 20
+    json_bytes: int = 4 << 20
 
     def inflated(self, compressed: int) -> int:
         """Return the most bytes that `compressed` bytes may inflate to."""
@@ -180,6 +179,23 @@ class Names:
         self.count += 1
         if self.count > LIMITS.members:
             raise Refusal("limit-members", place, f"member {self.count}", f"at most {LIMITS.members} members")
+
+    def add_sibling(self, tail: bytes, shortest: int) -> bool:
+        """Take a file of the same folder as the last one, or leave it to `add`, which names the fault."""
+        known = self._open[-1].children
+        folded = tail.lower()
+        if (
+            len(tail) < shortest
+            or tail <= self._last[len(self._head) + 1 :]
+            or folded in known
+            or not component_fits(tail)
+            or self.count >= LIMITS.members
+        ):
+            return False
+        known[folded] = (tail, False)
+        self._last = self._head + b"/" + tail
+        self.count += 1
+        return True
 
     def _enter(self, name: bytes, head: bytes, place: str) -> None:
         fault = name_fault(name)

@@ -192,9 +192,10 @@ def _stream(ordered: list[tuple[bytes, bytes | Path]], path: Path) -> Iterator[b
 
 
 def _header(name: bytes, size: int, path: Path) -> bytes:
-    if size > LIMITS.member_bytes:
+    most = LIMITS.json_bytes if name.endswith(b".json") else LIMITS.member_bytes
+    if size > most:
         raise EvidenceError(
-            f"{path.name}: limit-member: {grammar.show(name)} has {size} bytes, expected at most {LIMITS.member_bytes}",
+            f"{path.name}: limit-member: {grammar.show(name)} has {size} bytes, expected at most {most}",
             "split this file",
             code=1,
         )

@@ -43,9 +43,55 @@ _TEMPLATE_WORDS = (b"add_generation_prompt", b"for message in", b"bos_token", b"
 _CONTENT = re.compile(rb'"(?:content|text|reasoning|reasoning_content)":\s?"((?:[^"\\]|\\.)*)"')
 # Names that many machines share, and that ordinary text contains.
 _COMMON_NAMES = frozenset(
-    "root user users admin administrator guest nobody ubuntu debian fedora centos runner vscode codespace jovyan app test "
-    "tests dev demo docker node build builder worker server client model data local localhost host main master home "
-    "machine computer laptop desktop linux default system service example agent engine python".split()
+    [
+        "root",
+        "user",
+        "users",
+        "admin",
+        "administrator",
+        "guest",
+        "nobody",
+        "ubuntu",
+        "debian",
+        "fedora",
+        "centos",
+        "runner",
+        "vscode",
+        "codespace",
+        "jovyan",
+        "app",
+        "test",
+        "tests",
+        "dev",
+        "demo",
+        "docker",
+        "node",
+        "build",
+        "builder",
+        "worker",
+        "server",
+        "client",
+        "model",
+        "data",
+        "local",
+        "localhost",
+        "host",
+        "main",
+        "master",
+        "home",
+        "machine",
+        "computer",
+        "laptop",
+        "desktop",
+        "linux",
+        "default",
+        "system",
+        "service",
+        "example",
+        "agent",
+        "engine",
+        "python",
+    ]
 )
 
 

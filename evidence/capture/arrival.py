@@ -79,11 +79,12 @@ def request_stamps(connection: socket.socket) -> bool:
 class Receiver:
     """Reads sockets into one buffer of its own, kept because a fresh one for each read costs more than the read."""
 
-    __slots__ = ("_buffer", "_view", "bridge")
+    __slots__ = ("_buffer", "_buffers", "_view", "bridge")
 
     def __init__(self, bridge: WallBridge, size: int = 256 * 1024) -> None:
         self.bridge = bridge
         self._buffer = bytearray(size)
+        self._buffers = (self._buffer,)
         self._view = memoryview(self._buffer)
 
     def read(self, connection: socket.socket) -> tuple[bytes, int, bool]:
@@ -94,7 +95,7 @@ class Receiver:
         if not ANCILLARY_BYTES:
             count = connection.recv_into(self._buffer)
             return bytes(self._view[:count]), self.bridge.now(), False
-        count, ancillary, _flags, _address = connection.recvmsg_into((self._buffer,), ANCILLARY_BYTES)
+        count, ancillary, _flags, _address = connection.recvmsg_into(self._buffers, ANCILLARY_BYTES)
         now = self.bridge.now()
         data = bytes(self._view[:count])
         for level, kind, content in ancillary:
@@ -104,14 +105,3 @@ class Receiver:
                 if at is not None:
                     return data, min(at, now), True
         return data, now, False
-
-
-def keep_stamps_on() -> socket.socket:
-    """Return an open socket that holds the kernel's stamping switched on; close it when measuring has ended.
-
-    The kernel switches stamping on with the first socket that wants it, a little after the request; packets
-    of the first exchange would arrive unstamped.
-    """
-    holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    request_stamps(holder)
-    return holder

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -37,7 +38,9 @@ async def exchange(
         return await asyncio.wait_for(_exchange(url, method, body, headers or {}), seconds)
     except asyncio.TimeoutError:
         raise ExchangeFailed(f"no whole answer within {seconds:.1f} s") from None
-    except (OSError, h11.ProtocolError) as problem:
+    except OSError as problem:
+        raise ExchangeFailed(os.strerror(problem.errno).lower() if problem.errno else str(problem)) from None
+    except h11.ProtocolError as problem:
         raise ExchangeFailed(str(problem) or type(problem).__name__) from None
 
 

@@ -78,6 +78,10 @@ class Response:
         """Return the first header of that lower-case name, or None."""
         return next((value for key, value in self.headers if key == name), None)
 
+    def let_go(self) -> None:
+        """Part from the parser, which holds this object as this holds it; nothing can be fed afterwards."""
+        del self._parser, self._feed
+
     # What follows is called by the parser.
 
     def on_message_begin(self) -> None:

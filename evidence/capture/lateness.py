@@ -13,7 +13,7 @@ from time import monotonic_ns, process_time_ns
 from types import TracebackType
 from typing import Any
 
-INTERVAL_SECONDS = 0.01
+INTERVAL_SECONDS = 0.04
 
 _watching: ContextVar[LagMonitor | None] = ContextVar("watching", default=None)
 
@@ -21,7 +21,7 @@ _watching: ContextVar[LagMonitor | None] = ContextVar("watching", default=None)
 class LagMonitor:
     """Watches the client from `async with` to its end; `offer_batch` inside reports each send to it.
 
-    A lag sample is how much later than asked a timer of ten milliseconds ran; the loop's own rounding of up to
+    A lag sample is how much later than asked a timer of forty milliseconds ran; the loop's own rounding of up to
     one millisecond is part of it. Where the loop stands still for long, the timers that it missed count too,
     each as late as it would have been, so that a stall weighs in the percentile by its length.
     """

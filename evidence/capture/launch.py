@@ -111,7 +111,7 @@ def write_launch(
     """The launch of `spec` for one worker. `arguments` come behind the spec's own; `setting` is (argument, value).
 
     The argument of a setting is a flag, or `ENV:NAME` for an environment variable. `served_name` is the model's name
-    in requests, for adapters that have a flag for it. Raises EvidenceError for an unknown placeholder.
+    in requests, for adapters that have a flag for it; without it the model's file or folder name. Raises EvidenceError for an unknown placeholder.
     """
     adapter = find_adapter(spec.adapter)
     model = model if model is not None else spec.model and _expand(spec.model, f"engine {spec.id}: model")
@@ -122,6 +122,7 @@ def write_launch(
     shown = {name: "{" + name + "}" for name in real} | {"alias": worker, "model_name": "{model}"}
 
     own = [*(spec.program or adapter.program), *adapter.arguments, *spec.arguments, *arguments]
+    served_name = served_name or Path(model or "").name  # never the whole path: it would stand in every answer
     if served_name and adapter.name_flag and not any(w.split("=")[0] == adapter.name_flag for w in own):
         own += [adapter.name_flag, served_name]
     variables = {

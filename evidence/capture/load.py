@@ -8,20 +8,26 @@ reuse is asked for; connecting is done before the clock starts and timed apart. 
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import json
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic_ns
 from typing import Literal, Protocol
 
 from evidence.capture import lateness
 from evidence.capture.answer import Answer
-from evidence.capture.arrival import Receiver, WallBridge, keep_stamps_on
+from evidence.capture.arrival import WallBridge
 from evidence.capture.framing import Response
 from evidence.capture.request import Target, parse_url, write_request
+from evidence.capture.sockets import Watch
 from evidence.capture.wire import Call, Transport, close, connect, describe, is_quiet, resolve
+
+BURST_NS = 500_000
+"""Starts closer than this are a burst."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +125,8 @@ async def offer_batch(
     done: list[Exchange | None] = [None] * len(orders)
     waiting = iter(enumerate(orders))
     finished = 0
-    with keep_stamps_on():
-        receiver, gate = Receiver(WallBridge()), asyncio.Lock()
+    with Watch() as watch, _no_collection():
+        gate = asyncio.Lock()
         begun = monotonic_ns()
 
         async def serve_slot() -> None:
@@ -128,7 +134,7 @@ async def offer_batch(
             intended, kept = begun, None
             try:
                 for index, order in waiting:
-                    exchange, kept = await _exchange(order, intended, recorder, receiver, gate, kept)
+                    exchange, kept = await _exchange(order, intended, recorder, watch, gate, kept)
                     done[index] = exchange
                     intended = exchange.started_ns + exchange.total_ns
                     finished += 1
@@ -156,10 +162,8 @@ async def fetch(
     """
     plan = Plan("", None, None, "control", "native", None, url, body or b"", timeout_seconds, headers or {})
     order = _Order(plan, parse_url(url), method, body, _is_stream(body or b""), False)
-    with keep_stamps_on():
-        exchange, _kept = await _exchange(
-            order, monotonic_ns(), _NoRecorder(), Receiver(WallBridge()), asyncio.Lock(), None
-        )
+    with Watch() as watch:
+        exchange, _kept = await _exchange(order, monotonic_ns(), _NoRecorder(), watch, asyncio.Lock(), None)
     return exchange
 
 
@@ -205,14 +209,14 @@ async def _exchange(
     order: _Order,
     intended: int,
     recorder: Recorder,
-    receiver: Receiver,
+    watch: Watch,
     gate: asyncio.Lock,
     kept: socket.socket | None,
 ) -> tuple[Exchange, socket.socket | None]:
     """Carry out one order; the second value is the connection, where it can carry another."""
     plan = order.plan
     recorder.offer(plan, intended)
-    state = _State(order, intended, receiver.bridge)
+    state = _State(order, intended, watch.receiver.bridge)
     connection = kept
     if connection is not None and not is_quiet(connection):
         close(connection)
@@ -223,10 +227,13 @@ async def _exchange(
             connection = await connect(await resolve(order.target), plan.timeout_seconds)
             state.connect_ns = monotonic_ns() - state.began_ns
         call = Call(
-            connection, order.request, int(plan.timeout_seconds * 1e9), receiver, state.response, state.answer.feed
+            connection, order.request, int(plan.timeout_seconds * 1e9), watch, state.response, state.answer.feed
         )
         async with gate:
-            # One start for each turn of the loop: a burst of starts would leave what arrives meanwhile unread.
+            if monotonic_ns() - watch.started_ns < BURST_NS:
+                # In a burst each start waits for a turn of the loop, or what arrives meanwhile stays unread.
+                await asyncio.sleep(0)
+            watch.started_ns = monotonic_ns()
             call.start()
         state.call = call
         await call.wait()
@@ -264,6 +271,7 @@ class _State:
         now, plan, call, answer = self.bridge.now(), self.order.plan, self.call, self.answer
         body = bytes(self.response.body)
         answer.finish(body)
+        self.response.let_go()
         started = call.started_ns if call else self.began_ns
         return Exchange(
             offer=plan.offer,
@@ -295,6 +303,18 @@ class _State:
             headers=tuple(self.response.headers),
             whole=call is not None and call.transport == "complete" and answer.whole(self.response.status),
         )
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Let the cyclic collector wait: its pauses of many milliseconds would leave arrivals unread."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 async def _finish_all(tasks: list[asyncio.Task[None]]) -> None:

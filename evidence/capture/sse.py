@@ -41,6 +41,15 @@ class EventReader:
 
     def feed(self, data: bytes, at: int = 0) -> list[Event]:
         """Take the next bytes, which arrived at `at`, and return the events that they completed."""
+        if (
+            data.startswith(b"data: ")
+            and data.find(b"\n") == len(data) - 2
+            and data.endswith(b"\n\n")
+            and not (self._rest or self._data or self._type or self._after_cr or b"\r" in data)
+        ):
+            # What nearly every read of every engine is: one whole event of one line.
+            self._at_start = False
+            return [Event("message", data[6:-2].decode("utf-8", "replace"), at)]
         if self._after_cr and data:
             self._after_cr = False
             if data[0] == 0x0A:

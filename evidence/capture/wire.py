@@ -14,32 +14,41 @@ import ipaddress
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from os import strerror
 from time import monotonic_ns
 from typing import Literal
 
-from evidence.capture.arrival import Receiver, request_stamps
+from evidence.capture.arrival import request_stamps
 from evidence.capture.framing import FramingError, Response
 from evidence.capture.request import Target
+from evidence.capture.sockets import Watch
 
 Transport = Literal["complete", "timeout", "closed-early", "failed"]
+Address = tuple[socket.AddressFamily, tuple[object, ...]]
 
 
-async def resolve(target: Target) -> list[tuple[socket.AddressFamily, tuple[object, ...]]]:
-    """Return the addresses of a target, a numeric one without asking anybody. Raises OSError."""
+@lru_cache(maxsize=64)
+def _numeric(host: str, port: int) -> Address | None:
     try:
-        address = ipaddress.ip_address(target.host)
+        address = ipaddress.ip_address(host)
     except ValueError:
-        found = await asyncio.get_running_loop().getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
-        return [(family, address) for family, _kind, _protocol, _name, address in found]
+        return None
     if address.version == 4:
-        return [(socket.AF_INET, (str(address), target.port))]
-    return [(socket.AF_INET6, (str(address), target.port, 0, 0))]
+        return socket.AF_INET, (str(address), port)
+    return socket.AF_INET6, (str(address), port, 0, 0)
 
 
-async def connect(
-    addresses: list[tuple[socket.AddressFamily, tuple[object, ...]]], timeout_seconds: float
-) -> socket.socket:
+async def resolve(target: Target) -> list[Address]:
+    """Return the addresses of a target, a numeric one without asking anybody. Raises OSError."""
+    numeric = _numeric(target.host, target.port)
+    if numeric is not None:
+        return [numeric]
+    found = await asyncio.get_running_loop().getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    return [(family, address) for family, _kind, _protocol, _name, address in found]
+
+
+async def connect(addresses: list[Address], timeout_seconds: float) -> socket.socket:
     """Connect to the first address that answers. Raises OSError (TimeoutError after `timeout_seconds`)."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_seconds
@@ -51,10 +60,13 @@ async def connect(
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             request_stamps(connection)
             code = connection.connect_ex(address)
-            if code in (errno.EINPROGRESS, errno.EWOULDBLOCK):
+            if code == errno.EINPROGRESS:
+                # On this machine the handshake is over by now; asking again is cheaper than waiting.
+                code = connection.connect_ex(address)
+            if code in (errno.EINPROGRESS, errno.EALREADY):
                 await _writable(loop, connection, deadline)
                 code = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if code:
+            if code not in (0, errno.EISCONN):
                 raise OSError(code, strerror(code))
         except OSError as error:
             connection.close()
@@ -75,14 +87,14 @@ async def _writable(loop: asyncio.AbstractEventLoop, connection: socket.socket, 
         if not ready.done():
             ready.set_result(writable)
 
-    loop.add_writer(connection, settle, True)
+    loop.add_writer(connection.fileno(), settle, True)
     timer = loop.call_at(deadline, settle, False)
     try:
         if not await ready:
             raise TimeoutError(errno.ETIMEDOUT, "no connection within the time-out")
     finally:
         timer.cancel()
-        loop.remove_writer(connection)
+        loop.remove_writer(connection.fileno())
 
 
 @dataclass
@@ -97,7 +109,7 @@ class Call:
     connection: socket.socket
     request: bytes
     timeout_ns: int
-    receiver: Receiver
+    watch: Watch
     response: Response
     on_body: Callable[[bytes, int], None]
     started_ns: int = 0
@@ -115,13 +127,12 @@ class Call:
         """Start the clock and send as much as the socket takes."""
         loop = asyncio.get_running_loop()
         self._over = loop.create_future()
-        descriptor = self.connection.fileno()
-        loop.add_reader(descriptor, self._read)
+        self.watch.add(self.connection, self._read)
         self._timer = loop.call_later(self.timeout_ns / 1e9, self._expire)
         self.started_ns = self.last_ns = monotonic_ns()
         self._send()
         if self._sent < len(self.request) and self.transport is None:
-            loop.add_writer(descriptor, self._send)
+            loop.add_writer(self.connection.fileno(), self._send)
             self._writing = True
 
     async def wait(self) -> None:
@@ -141,10 +152,9 @@ class Call:
     def stop(self) -> None:
         """Let go of the loop; the socket stays the caller's."""
         self._timer.cancel()
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(self.connection.fileno())
+        self.watch.remove(self.connection)
         if self._writing:
-            loop.remove_writer(self.connection.fileno())
+            asyncio.get_running_loop().remove_writer(self.connection.fileno())
             self._writing = False
 
     def _send(self) -> None:
@@ -168,11 +178,11 @@ class Call:
         if self.transport is not None:
             return False
         try:
-            data, at, kernel = self.receiver.read(self.connection)
+            data, at, kernel = self.watch.receiver.read(self.connection)
         except BlockingIOError:
             return False
         except OSError as error:
-            self._break(describe(error), self.receiver.bridge.now())
+            self._break(describe(error), self.watch.receiver.bridge.now())
             return False
         if at > self.started_ns + self.timeout_ns:
             self._time_out()

@@ -147,6 +147,27 @@ def read_json(data: bytes) -> Any:
     return _parse(decode_text(data), _decode)
 
 
+_decode_body = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant).decode
+_LARGE = re.compile(r"[0-9]{300}|[0-9][eE]\+?[0-9]{3}")
+
+
+def parse_body(text: str) -> Any:
+    """JSON that an engine wrote: as strict, but any finite number. Raises JsonFault."""
+    if text.count("{") + text.count("[") > MAX_DEPTH and depth(text) > MAX_DEPTH:
+        raise JsonFault("json-depth", "", "nesting deeper than %d" % MAX_DEPTH, "at most %d" % MAX_DEPTH)
+    if _LARGE.search(text):
+        return _parse(text, _decode)
+    try:
+        return _decode_body(text)
+    except json.JSONDecodeError as error:
+        raise JsonFault("json-syntax", "column %d" % error.colno, error.msg.lower(), "one JSON document") from None
+
+
+def read_body(data: bytes) -> Any:
+    """JSON that an engine wrote, from bytes. Raises JsonFault."""
+    return parse_body(decode_text(data))
+
+
 def form_fault(text: str) -> Optional[JsonFault]:
     """What keeps a text from the package form: two spaces a level, one element a line, one final newline.
 

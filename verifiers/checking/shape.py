@@ -71,33 +71,37 @@ class Maybe(Shape):
 
 
 class ListOf(Shape):
-    """A list of one shape, of a fixed length where one is given."""
+    """A list of one shape, with bounds on its length; `unique` for lists of scalars without repeats."""
 
-    def __init__(self, shape: Shape, length: Optional[int] = None, least: int = 0) -> None:
+    def __init__(
+        self, shape: Shape, length: Optional[int] = None, least: int = 0, most: int = 10**6, unique: bool = False
+    ) -> None:
         self.shape = shape
-        self.length = length
-        self.least = least
+        self.least = least if length is None else length
+        self.most = most if length is None else length
+        self.unique = unique
         self.expected = "a list" if length is None else "a list of %d" % length
 
     def fits(self, value: Any) -> bool:
-        if type(value) is not list or (self.length is not None and len(value) != self.length):
-            return False
-        if len(value) < self.least:
+        if type(value) is not list or not self.least <= len(value) <= self.most:
             return False
         fits = self.shape.fits
-        return all(fits(item) for item in value)
+        return all(fits(item) for item in value) and not (self.unique and len(set(value)) != len(value))
 
     def explain(self, value: Any, pointer: str) -> Iterator[Fault]:
         if type(value) is not list:
             yield ("schema-type", pointer, shown(value), self.expected)
-        elif self.length is not None and len(value) != self.length:
-            yield ("schema-value", pointer, "%d entries" % len(value), "%d" % self.length)
-        elif len(value) < self.least:
-            yield ("schema-value", pointer, "%d entries" % len(value), "at least %d" % self.least)
+        elif not self.least <= len(value) <= self.most:
+            expected = "%d" % self.least if self.least == self.most else "%d to %d" % (self.least, self.most)
+            yield ("schema-value", pointer, "%d entries" % len(value), expected)
         else:
+            wrong = False
             for number, item in enumerate(value):
                 if not self.shape.fits(item):
+                    wrong = True
                     yield from self.shape.explain(item, "%s/%d" % (pointer, number))
+            if not wrong:
+                yield ("schema-value", pointer, "an entry twice", "each entry once")
 
 
 class MapOf(Shape):
