@@ -220,6 +220,7 @@ class Arm:
             plans, concurrency=concurrency, recorder=self.recorder, progress=lambda done, total: self.progress.advance()
         )
         self.exchanges += exchanges
+        await self.session.watch.look_twice(exchanges)
         late = [exchange.offer for exchange in exchanges if exchange.transport == "timeout"]
         if late:
             limit = self.comparison.request_timeout_seconds
