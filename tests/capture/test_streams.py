@@ -29,7 +29,7 @@ def judge(engine: str, body: dict[str, Any], received: bytes, transport: str = "
 
 
 def test_every_engine_left_every_kind() -> None:
-    assert {"llama.cpp", "vllm", "transformers-serve"} <= set(TRUTHS)
+    assert {"llama.cpp", "vllm", "transformers-serve", "sie"} <= set(TRUTHS)
     assert all(TRUTHS[engine]["source"] == "reported" for engine in TRUTHS)
     assert all(
         sorted(p.name for p in (STREAMS / e).glob("*.body")) == sorted(b["file"] for b in t["bodies"])
