@@ -243,7 +243,8 @@ class Arm:
                     exchanges = await self.offer("main", plans, CONCURRENCY)
             finally:
                 with contextlib.suppress(DiskFull):
-                    self.recorder.write("client", **monitor.record())
+                    recorder = self.recorder
+                    recorder.write("client", **monitor.record(), wallClockStepped=recorder.stepped, clock=recorder.clock)
         self.timeline["firstMainSeconds"] = self.recorder.since(min(exchange.started_ns for exchange in exchanges))
         self.timeline["lastMainSeconds"] = self.recorder.since(max(one.started_ns + one.total_ns for one in exchanges))
 
