@@ -371,9 +371,7 @@ class Stream:
     def _cut_head(self) -> Optional[bytes]:
         start = max(0, self._searched - 3)
         end = self.rest.find(b"\r\n\r\n", start, MAX_HEAD)
-        fresh = self.rest[start : end + 4 if end >= 0 else MAX_HEAD]
-        # One byte earlier, so that a line feed at the cut still sees the CR before it.
-        if _NOT_A_LINE.search(self.rest[:start][-1:] + fresh if start else fresh):
+        if _NOT_A_LINE.search(self.rest, start, end + 4 if end >= 0 else MAX_HEAD):
             raise Refusal("bare line end or control character in a head")
         if end >= 0:
             raw, self.rest = self.rest[: end + 4], self.rest[end + 4 :]
@@ -402,12 +400,15 @@ class Seconds(int):
         return (f"{whole}.{part:09d}").rstrip("0") + ("0" if part == 0 else "")
 
 
+_encode = json.JSONEncoder(sort_keys=True).encode
+
+
 def _write_line(value: Dict[str, Any]) -> bytes:
     """One object in one line, keys sorted, times exact."""
     parts = []
     for key in sorted(value):
         item = value[key]
-        text = str(item) if isinstance(item, Seconds) else json.dumps(item, sort_keys=True)
+        text = str(item) if isinstance(item, Seconds) else _encode(item)
         parts.append(f'"{key}": {text}')
     return ("{" + ", ".join(parts) + "}\n").encode("ascii")
 

@@ -143,7 +143,9 @@ def _fates(
 Seen = tuple[str, records.Receipt]
 
 
-def _unmatched(client: Mapping[str, records.Sample], seen: Mapping[str, Seen], ledgers: Ledgers) -> dict[str, list[Seen]]:
+def _unmatched(
+    client: Mapping[str, records.Sample], seen: Mapping[str, Seen], ledgers: Ledgers
+) -> dict[str, list[Seen]]:
     """Traffic receipts without a request id, by arm: a gateway may drop it, hashes then tell whose they are."""
     found: dict[str, list[Seen]] = {}
     for (arm, worker), receipts in ledgers.items():

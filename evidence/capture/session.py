@@ -24,6 +24,7 @@ from evidence.capture.lateness import LagMonitor
 from evidence.capture.launch import SetupFailure
 from evidence.capture.ledger import await_receipts, count_receipts, expect_counts
 from evidence.capture.load import Exchange, Plan, offer_batch
+from evidence.capture.needs import refuse_campaign
 from evidence.capture.recorder import Recorder
 from evidence.capture.tokens import ask_tokens, hash_tokens
 from evidence.capture.topology import Topology
@@ -64,6 +65,7 @@ def capture(campaign_path: Path, name: str, runs: Path, *, quiet: bool = False) 
         )
     if kind == "attempt":
         refuse_case(campaign, campaign.cases[name])
+    refuse_campaign(campaign, name)
     journal = open_run(runs, campaign, name, kind)
     try:
         return asyncio.run(carry_out(campaign, name, kind, journal, quiet))
@@ -241,7 +243,8 @@ class Arm:
                     exchanges = await self.offer("main", plans, CONCURRENCY)
             finally:
                 with contextlib.suppress(DiskFull):
-                    self.recorder.write("client", **monitor.record())
+                    recorder = self.recorder
+                    recorder.write("client", **monitor.record(), wallClockStepped=recorder.stepped, clock=recorder.clock)
         self.timeline["firstMainSeconds"] = self.recorder.since(min(exchange.started_ns for exchange in exchanges))
         self.timeline["lastMainSeconds"] = self.recorder.since(max(one.started_ns + one.total_ns for one in exchanges))
 
