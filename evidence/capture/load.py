@@ -23,7 +23,7 @@ from evidence.capture.answer import Answer
 from evidence.capture.arrival import WallBridge
 from evidence.capture.framing import Response
 from evidence.capture.request import Target, parse_url, write_request
-from evidence.capture.watch import Watch
+from evidence.capture.sockets import Watch
 from evidence.capture.wire import Call, Transport, close, connect, describe, is_quiet, resolve
 
 BURST_NS = 500_000

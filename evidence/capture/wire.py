@@ -22,7 +22,7 @@ from typing import Literal
 from evidence.capture.arrival import request_stamps
 from evidence.capture.framing import FramingError, Response
 from evidence.capture.request import Target
-from evidence.capture.watch import Watch
+from evidence.capture.sockets import Watch
 
 Transport = Literal["complete", "timeout", "closed-early", "failed"]
 Address = tuple[socket.AddressFamily, tuple[object, ...]]
