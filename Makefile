@@ -1,0 +1,52 @@
+# Everything runs from `.venv`, which is made on the first call. `make help` lists the targets.
+PYTHON ?= python3
+BIN := .venv/bin
+JOBS ?= auto
+
+.PHONY: help demo test check format lint types tests sums bench clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: .venv/ready ## the main job: capture, build, validate with mutation controls, show; leaves dist/
+	rm -rf runs/demo dist/demo dist/demo-evaluation.* dist/report.html
+	$(BIN)/evidence capture campaigns/demo/campaign.toml --all --runs runs/demo || test $$? -eq 4  # one aborts on purpose
+	$(BIN)/evidence build campaigns/demo --runs runs/demo --output dist
+	$(BIN)/evidence validate dist/demo-evaluation.tgz --source-root dist/demo --verify-results
+	$(BIN)/evidence show dist/demo-evaluation.tgz
+
+test: check ## lint, types, checksums and all tests
+
+check: .venv/ready lint types sums-check tests
+
+format: .venv/ready ## write the formatting
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix --quiet .
+
+lint: .venv/ready
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+
+types: .venv/ready
+	$(BIN)/mypy
+
+tests: .venv/ready
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
+
+sums: .venv/ready ## pin archive/, schemas/ and verifiers/ in SHA256SUMS
+	$(BIN)/python -m evidence.sums
+
+.PHONY: sums-check
+sums-check: .venv/ready
+	$(BIN)/python -m evidence.sums --check
+
+bench: ## list the benchmarks
+	@for file in benchmarks/[a-z]*.py; do name=$$(basename $$file .py); printf 'python -m benchmarks.%s\n' $$name; done
+
+clean: ## remove what was made here
+	rm -rf .venv dist runs

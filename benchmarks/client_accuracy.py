@@ -1,0 +1,259 @@
+"""How true are the times of our client, and of others, against a server that knows when its writes left?
+
+    python -m benchmarks.client_accuracy [--json] [--concurrency 1 8 64 256] [--peers all|none|NAME ...]
+
+The truth of a request is (left - arrived) on the server's side, its arrival stamped by the kernel; the error
+is what the client reports less that, so a client's clocks need not be trusted. The two loopback passages are
+in it. A peer runs in an environment of its own (see benchmarks/client_peers).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import math
+import re
+import resource
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.client_peers import PEERS, Peer
+from benchmarks.emission_cases import CASES, TEXT_AT
+from evidence.capture.lateness import LagMonitor
+from evidence.capture.load import Exchange, Plan, offer_batch
+
+ROOT = Path(__file__).resolve().parent.parent
+REQUESTS = {1: 24, 8: 200, 64: 960, 256: 2048}
+WANTED_MS = {8: 0.3, 64: 0.5, 256: 1.0}
+BODY = json.dumps(
+    {"model": "synthetic", "messages": [{"role": "user", "content": "go"}], "stream": True, "max_tokens": 64}
+).encode()
+
+
+class Memory:
+    """A recorder that keeps its lines in memory."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str]] = []
+
+    def offer(self, plan: Plan, intended_ns: int) -> None:
+        self.lines.append(("offer", plan.offer))
+
+    def sample(self, exchange: Exchange) -> None:
+        self.lines.append(("sample", exchange.offer))
+
+
+@contextmanager
+def emission_server() -> Iterator[int]:
+    """Run the server in a process of its own; yields its port."""
+    command = [sys.executable, "-m", "benchmarks.emission_server"]
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert server.stdin is not None
+    assert server.stdout is not None
+    try:
+        yield int(server.stdout.readline().split()[1])
+    finally:
+        server.stdin.close()
+        server.wait(10)
+
+
+def take_truth(port: int) -> dict[str, Any]:
+    """What really happened since the last call."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/truth") as answer:
+        found: dict[str, Any] = json.load(answer)
+        return found
+
+
+def make_plans(port: int, count: int, path: str = "/v1/chat/completions") -> list[Plan]:
+    url = f"http://127.0.0.1:{port}{path}"
+    return [Plan(f"b-{n:05}", 1, "A", "main", "native", None, url, BODY, 60.0) for n in range(count)]
+
+
+def number_of(body: bytes) -> int | None:
+    """The request number, which the first text of an answer tells."""
+    found = re.search(rb'"content": "n(\d+) "', body)
+    return int(found[1]) if found else None
+
+
+def measure_ours(port: int, concurrency: int, requests: int, *, reuse: bool = False) -> dict[str, Any]:
+    """Run our client and report its errors."""
+
+    async def run() -> tuple[list[Exchange], dict[str, Any]]:
+        async with LagMonitor() as monitor:
+            found = await offer_batch(
+                make_plans(port, requests), concurrency=concurrency, recorder=Memory(), reuse=reuse
+            )
+        return found, monitor.record()
+
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    exchanges, client = asyncio.run(run())
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    measured = {
+        number: (e.ttft_ns / 1e6 if e.ttft_ns is not None else None, e.total_ns / 1e6)
+        for e in exchanges
+        if e.transport == "complete" and (number := number_of(e.response_body)) is not None
+    }
+    clocks = sorted({e.clock for e in exchanges})
+    return compare(port, measured, requests) | {
+        "client": "ours",
+        "processor_ms": processor / requests * 1e3,
+        "clock": "+".join(clocks),
+        "late": client["late"],
+        "loop_lag_p99_ms": client["loopLagP99Seconds"] * 1e3,
+    }
+
+
+def compare(port: int, measured: dict[int, tuple[float | None, float | None]], requests: int) -> dict[str, Any]:
+    """The errors of measured (TTFT, total) in milliseconds by request number, against the server's truth."""
+    truth = take_truth(port)
+    first, total = [], []
+    for one in truth["requests"]:
+        ttft_ms, total_ms = measured.get(one["number"], (None, None))
+        if ttft_ms is not None:
+            first.append(abs(ttft_ms - (one["first_text"] - one["arrival"]) / 1e6))
+        if total_ms is not None:
+            total.append(abs(total_ms - (one["end"] - one["arrival"]) / 1e6))
+    return {
+        "requests": requests,
+        "lost": requests - len(first),
+        "in_flight": truth["most_open"],
+        "ttft_error_ms": spread(first),
+        "total_error_ms": spread(total),
+    }
+
+
+def spread(values: list[float]) -> dict[str, float | None]:
+    """p50, p99 (nearest rank) and maximum."""
+    values = sorted(values)
+    if not values:
+        return {"p50": None, "p99": None, "max": None}
+    return {
+        "p50": values[math.ceil(len(values) * 0.50) - 1],
+        "p99": values[math.ceil(len(values) * 0.99) - 1],
+        "max": values[-1],
+    }
+
+
+def judge_ours(port: int) -> dict[str, str]:
+    """Read every case; the answer is `right` or what was wrong."""
+    found = {}
+    for name, case in CASES.items():
+        plans = make_plans(port, 1, f"/case/{name}/v1/chat/completions")
+        (exchange,) = asyncio.run(offer_batch(plans, concurrency=1, recorder=Memory()))
+        ttft = exchange.ttft_ns / 1e9 if exchange.ttft_ns is not None else None
+        found[name] = case_verdict(name, ttft, exchange.whole, exchange.completion_tokens)
+        if case.events is not None and len(exchange.event_ns) != case.events:
+            found[name] = f"{len(exchange.event_ns)} events, not {case.events}"
+    return found
+
+
+def case_verdict(name: str, ttft: float | None, good: bool, tokens: int | None) -> str:
+    """Compare one reading of a case with the right one."""
+    case, wrong = CASES[name], []
+    if case.text and (ttft is None or not TEXT_AT - 0.002 <= ttft <= TEXT_AT + 0.012):
+        # Anything but the time of the first text shows as at least 20 ms.
+        wrong.append(f"first text {'never' if ttft is None else f'{ttft * 1e3:.0f} ms'}, not {TEXT_AT * 1e3:.0f} ms")
+    if not case.text and ttft is not None:
+        wrong.append(f"first text {ttft * 1e3:.0f} ms, there is none")
+    if good != case.good:
+        wrong.append("success" if good else "failure")
+    if good and case.good and tokens != case.tokens:
+        wrong.append(f"{tokens} tokens, not {case.tokens}")
+    return "; ".join(wrong) or "right"
+
+
+def measure_peer(peer: Peer, port: int, concurrency: int, requests: int) -> dict[str, Any]:
+    """Run a peer; what it could not do is said in `note`."""
+    take_truth(port)
+    outcome = peer.measure(port, concurrency, requests)
+    result = compare(port, outcome.measured, requests)
+    return result | {
+        "client": peer.name,
+        "processor_ms": outcome.processor_seconds / requests * 1e3,
+        "note": outcome.note,
+    }
+
+
+def show(results: list[dict[str, Any]]) -> None:
+    """Print the table of errors."""
+    print(
+        f"{'client':16}{'conc.':>6}{'flying':>8}{'lost':>6}{'TTFT error ms p50/p99/max':>30}{'total':>30}{'cpu ms':>8}  clock"
+    )
+    for one in results:
+        texts = []
+        for key in ("ttft_error_ms", "total_error_ms"):
+            values = one[key].values()
+            texts.append(" / ".join("-" if v is None else f"{v:.3f}" for v in values))
+        print(
+            f"{one['client']:16}{one['concurrency']:>6}{one['in_flight']:>8}{one['lost']:>6}{texts[0]:>30}{texts[1]:>30}"
+            f"{one['processor_ms']:>8.2f}  {one.get('clock', one.get('note', ''))}"
+        )
+
+
+def main() -> int:
+    """Run the benchmark; 1 when our client misses what is wanted."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 8, 64, 256])
+    parser.add_argument("--requests", type=int, help="requests at each concurrency")
+    parser.add_argument("--peers", nargs="+", default=["none"], metavar="NAME", help=f"all, none, {', '.join(PEERS)}")
+    parser.add_argument("--no-cases", action="store_true")
+    options = parser.parse_args()
+    names = list(PEERS) if "all" in options.peers else [name for name in options.peers if name != "none"]
+    results, cases = [], {}
+    with emission_server() as port:
+        for concurrency in options.concurrency:
+            requests = options.requests or REQUESTS.get(concurrency, 8 * concurrency)
+            results.append(measure_ours(port, concurrency, requests) | {"concurrency": concurrency})
+        if not options.no_cases:
+            cases["ours"] = judge_ours(port)
+            take_truth(port)
+        for name in names:
+            peer = PEERS[name]
+            try:
+                peer.prepare()
+                for concurrency in options.concurrency:
+                    requests = options.requests or REQUESTS.get(concurrency, 8 * concurrency)
+                    results.append(measure_peer(peer, port, concurrency, requests) | {"concurrency": concurrency})
+                if not options.no_cases:
+                    cases[name] = {case: case_verdict(case, *peer.read_case(port, case)) for case in CASES}
+            except (subprocess.SubprocessError, OSError, ValueError) as error:
+                print(f"{name}: not measured: {error}", file=sys.stderr)
+    missed = [
+        f"concurrency {one['concurrency']}"
+        for one in results
+        if one["client"] == "ours"
+        and (
+            one["lost"]
+            or one["in_flight"] < one["concurrency"]
+            or one["ttft_error_ms"]["p99"] > WANTED_MS.get(one["concurrency"], 1.0)
+            or one["processor_ms"] > 1.0
+        )
+    ]
+    missed += [f"case {name}" for name, verdict in cases.get("ours", {}).items() if verdict != "right"]
+    if options.json:
+        print(
+            json.dumps(
+                {"at": time.strftime("%Y-%m-%d"), "results": results, "cases": cases, "missed": missed}, indent=2
+            )
+        )
+    else:
+        show(results)
+        if cases:
+            print(f"\n{'case':20}" + "".join(f"{name:36}" for name in cases))
+            for case in CASES:
+                print(f"{case:20}" + "".join(f"{found[case][:34]:36}" for found in cases.values()))
+        print("\nmissed: " + ", ".join(missed) if missed else "\nall that is wanted was met")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

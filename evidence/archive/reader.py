@@ -1,0 +1,239 @@
+"""One pass over a .tgz: digests of the file, of the tar stream and of every member, and nothing written.
+
+On more than one processor a child process inflates into shared memory, hashing file and stream, while this
+process walks the headers and hashes the members; the interpreter lock makes threads slower than one process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import mmap
+import os
+import signal
+import stat
+import threading
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evidence.archive.grammar import LIMITS, Limits, Refusal
+from evidence.archive.gzipframe import GIVE, Frame
+from evidence.archive.tarwalk import walk
+from evidence.errors import EvidenceError
+
+_SLOTS = 8
+_FORK_FROM = 1 << 20
+"""Compressed bytes from which a second process pays for its start."""
+Examine = Callable[[str, bytes], None]
+
+
+@dataclass
+class Reading:
+    """What a package was found to be. Names are below the top folder; digests are lower-case hex.
+
+    `findings` are refusals that did not stop the reading; the reading that stopped at one has it last and
+    `complete` is false. `tgz_sha256` is of the whole file in any case, `tar_sha256` is empty unless complete.
+    """
+
+    name: str
+    top: str = ""
+    members: dict[str, str] = field(default_factory=dict)
+    payload_bytes: int = 0
+    tgz_sha256: str = ""
+    tgz_bytes: int = 0
+    tar_sha256: str = ""
+    tar_bytes: int = 0
+    findings: list[Refusal] = field(default_factory=list)
+    complete: bool = False
+
+
+@dataclass
+class _Facts:
+    """What the inflating side knows once the stream has ended."""
+
+    tgz: str = ""
+    tar: str = ""
+    findings: list[Refusal] = field(default_factory=list)
+
+
+def open_archive(path: Path) -> int:
+    """Return a descriptor of the regular file at `path`, opened without waiting; raise `EvidenceError` otherwise."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError as error:
+        raise EvidenceError(f"{path}: cannot be read: {error.strerror}", "expected a package archive") from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise EvidenceError(f"{path}: not a regular file, expected a package archive", "name the .tgz itself")
+    return handle
+
+
+def read_archive(
+    handle: int,
+    name: str,
+    *,
+    examine: Examine | None = None,
+    wanted: Callable[[bytes], bool] = lambda _: False,
+    pass_on: Callable[[bytes, Any, bool], None] | None = None,
+    codec: Any = None,
+    limits: Limits = LIMITS,
+    processes: int | None = None,
+) -> Reading:
+    """Read the archive behind the descriptor once and return what it is; refusals are in its findings.
+
+    `wanted(whole name)` chooses the small members whose content `examine(name below top, content)` is given, in
+    order; it may raise `Refusal`, which is collected. `pass_on` is that of `tarwalk.walk`. `processes` is 1 or 2
+    and by default what suits file and machine. Raises `EvidenceError` when the file cannot be read.
+    """
+    reading = Reading(name, tgz_bytes=os.fstat(handle).st_size)
+    facts = _Facts()
+    try:
+        with contextlib.closing(_source(handle, name, reading.tgz_bytes, codec, limits, processes, facts)) as pieces:
+            _follow(reading, walk(pieces, _stream_name(name), wanted, pass_on), examine)
+        reading.findings[:0] = facts.findings
+        reading.tgz_sha256, reading.tar_sha256 = facts.tgz, facts.tar
+        reading.complete = True
+    except Refusal as refusal:
+        reading.findings += [*facts.findings, refusal]
+        reading.tgz_sha256 = file_sha256(handle)
+    except OSError as error:
+        raise EvidenceError(
+            f"{name}: cannot be read: {error.strerror or error}", "is the file system sound?"
+        ) from error
+    return reading
+
+
+def file_sha256(handle: int) -> str:
+    """Digest of everything behind a descriptor, whatever it is."""
+    digest, at = hashlib.sha256(), 0
+    while piece := os.pread(handle, 1 << 18, at):
+        digest.update(piece)
+        at += len(piece)
+    return digest.hexdigest()
+
+
+def _stream_name(name: str) -> str:
+    return f"{name.removesuffix('.tgz')}.tar"
+
+
+def _follow(reading: Reading, members: Iterator[Any], examine: Examine | None) -> None:
+    known, cut, end = reading.members, 0, 0
+    for path, size, offset, digest, content in members:
+        if not cut:
+            reading.top = path[: path.index(b"/")].decode()
+            cut = len(reading.top) + 1
+        below = path[cut:].decode()
+        known[below] = digest
+        reading.payload_bytes += size
+        end = offset + 512 + size + (-size % 512)
+        if content is not None and examine is not None:
+            try:
+                examine(below, bytes(content))
+            except Refusal as refusal:
+                reading.findings.append(refusal)
+    reading.tar_bytes = end + 1024
+
+
+def _source(
+    handle: int, name: str, size: int, codec: Any, limits: Limits, processes: int | None, facts: _Facts
+) -> Generator[Any, None, None]:
+    if processes is None:
+        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        # A fork beside other threads may inherit a held lock.
+        processes = 2 if usable > 1 and size >= _FORK_FROM and threading.active_count() == 1 else 1
+    return (_beside if processes == 2 else _here)(handle, name, size, codec, limits, facts)
+
+
+def _frame(handle: int, name: str, size: int, codec: Any, limits: Limits) -> Frame:
+    at = 0
+
+    def read(count: int) -> bytes:
+        nonlocal at
+        piece = os.pread(handle, count, at)
+        at += len(piece)
+        return piece
+
+    return Frame(read, size, name, codec, limits)
+
+
+def _here(handle: int, name: str, size: int, codec: Any, limits: Limits, facts: _Facts) -> Generator[Any, None, None]:
+    frame, digest = _frame(handle, name, size, codec, limits), hashlib.sha256()
+    facts.findings = frame.findings
+    for piece in frame.pieces():
+        digest.update(piece)
+        yield piece
+    facts.tgz, facts.tar = frame.sha256, digest.hexdigest()
+
+
+def _beside(handle: int, name: str, size: int, codec: Any, limits: Limits, facts: _Facts) -> Generator[Any, None, None]:
+    """Yield pieces out of shared memory; each is overwritten some time after the next one was asked for."""
+    ring = mmap.mmap(-1, _SLOTS * GIVE)
+    ready, say_ready = os.pipe()
+    free, say_free = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(ready)
+        os.close(say_free)
+        _inflate(ring, say_ready, free, _frame(handle, name, size, codec, limits))
+    os.close(say_ready)  # `free` stays open: the child may have ended before its last slots are given back
+    view = memoryview(ring)
+    try:
+        slot = 0
+        while True:
+            word = os.read(ready, 4)
+            if len(word) < 4:
+                raise EvidenceError(f"{name}: the inflating process ended early", "was it killed? run it again")
+            count = int.from_bytes(word, "little")
+            if not count:
+                break
+            yield view[slot : slot + count]
+            slot = (slot + GIVE) % (_SLOTS * GIVE)
+            os.write(say_free, b"f")
+        with os.fdopen(os.dup(ready), "rb") as rest:
+            said = json.loads(rest.read())
+        facts.findings += [Refusal(*row) for row in said["findings"]]
+        if said["refusal"]:
+            raise Refusal(*said["refusal"])
+        if said["error"]:
+            raise OSError(said["error"])
+        facts.tgz, facts.tar = said["tgz"], said["tar"]
+    finally:
+        for pipe in (ready, free, say_free):
+            os.close(pipe)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def _inflate(ring: mmap.mmap, say_ready: int, free: int, frame: Frame) -> None:
+    """The child: never returns. Fills slots in turn and, after a zero, says in JSON how it ended."""
+    said: dict[str, Any] = {"refusal": None, "error": None, "findings": []}
+    try:
+        digest = hashlib.sha256()
+        slot = 0
+        for filled, piece in enumerate(frame.pieces()):
+            if filled >= _SLOTS and not os.read(free, 1):
+                os._exit(1)
+            ring[slot : slot + len(piece)] = piece
+            os.write(say_ready, len(piece).to_bytes(4, "little"))
+            digest.update(piece)
+            slot = (slot + GIVE) % (_SLOTS * GIVE)
+        said |= {"tgz": frame.sha256, "tar": digest.hexdigest()}
+    except Refusal as refusal:
+        said["refusal"] = _row(refusal)
+    except OSError as error:
+        said["error"] = error.strerror or str(error)
+    except BaseException:
+        os._exit(1)
+    said["findings"] = [_row(finding) for finding in frame.findings]
+    try:
+        os.write(say_ready, bytes(4) + json.dumps(said).encode())
+    finally:
+        os._exit(0)
+
+
+def _row(refusal: Refusal) -> tuple[str, str, str, str]:
+    return refusal.code, refusal.place, refusal.found, refusal.expected

@@ -1,0 +1,321 @@
+"""The clerk's own classification of an answer, from its status and stored bytes alone.
+
+Nothing here is shared with the judge: the verifiers read the same bytes with rules of their own, so one
+wrong rule shows as a disagreement. The law is section 4 of docs/format.md.
+
+Streams of an engine are hundreds of events that differ in one string. `_thin` proves that of a body and
+drops the events in between, so that a campaign of ten thousand streams is read in seconds; whatever does
+not fit its proof is read event by event.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+Json = dict[str, Any]
+
+# A number that no body holds parts the events in one call of the parser; see `_objects`.
+_FENCE = b"918273645546372819"
+_MARK = b"\xe2\x81\xa3thin\xe2\x81\xa3"
+_OPENINGS = (b'"content":"', b'"content": "')
+_CONTROL = bytes(range(32))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the bytes of one answer say: its classification, finish reason and reported token counts."""
+
+    classification: str
+    finish_reason: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestShape:
+    """What the bytes of a request ask for: `kind` is `chat`, `completions` or `embeddings`."""
+
+    kind: str
+    stream: bool
+
+
+class _Malformed(Exception):
+    pass
+
+
+class _Failed(Exception):
+    pass
+
+
+def read_request(body: bytes) -> RequestShape:
+    """The shape that a request body asks for; a body that is no JSON object counts as a plain chat."""
+    try:
+        request = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return RequestShape("chat", False)
+    if not isinstance(request, dict):
+        return RequestShape("chat", False)
+    kind = "chat"
+    if "messages" not in request:
+        kind = "completions" if "prompt" in request else "embeddings" if "input" in request else "chat"
+    return RequestShape(kind, request.get("stream") is True)
+
+
+def classify(transport: str, status: int | None, request: RequestShape, body: bytes, *, owes_done: bool) -> Reading:
+    """Classify one answer; the first rule that applies decides.
+
+    `transport` is the client's word for how the exchange ended, `owes_done` says whether the engine ends
+    its streams with `[DONE]`. Finish reason and tokens are null where the body was not what decided.
+    """
+    early = {"timeout": "CLIENT_TIMEOUT", "failed": "TRANSPORT_ERROR", "closed-early": "UPSTREAM_PARTIAL"}
+    if transport in early:
+        return Reading(early[transport])
+    if status is None or not 200 <= status <= 299:
+        return Reading("HTTP_ERROR")
+    try:
+        if request.stream:
+            return _stream(body, request.kind, owes_done)
+        return _document(body, request.kind)
+    except _Malformed:
+        return Reading("MALFORMED")
+    except _Failed:
+        return Reading("HTTP_ERROR")
+
+
+def events(body: bytes) -> list[tuple[str, bytes]]:
+    """The (name, data) of every dispatched event of an SSE body, by the WHATWG rules.
+
+    LF, CRLF and CR end a line, one BOM is dropped, several data lines join with a newline, an event that no
+    blank line ends is none, and an event without a data line is not dispatched.
+    """
+    if body.startswith(b"\xef\xbb\xbf"):
+        body = body[3:]
+    if b"\r" in body:
+        body = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    found: list[tuple[str, bytes]] = []
+    name, data = "", None
+    lines = body.split(b"\n")
+    lines.pop()  # what follows the last line end is no line
+    for line in lines:
+        if not line:
+            if data is not None:
+                found.append((name, data))
+            name, data = "", None
+            continue
+        field, _, value = line.partition(b":")
+        if value.startswith(b" "):
+            value = value[1:]
+        if field == b"data":
+            data = value if data is None else data + b"\n" + value
+        elif field == b"event":
+            name = value.decode("utf-8", "replace")
+    return found
+
+
+def _stream(body: bytes, kind: str, owes_done: bool) -> Reading:
+    dispatched = events(_thin(body))
+    if not dispatched:
+        raise _Malformed
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError:
+        raise _Malformed from None
+    done = any(data == b"[DONE]" for _, data in dispatched)
+    named = [(name, data) for name, data in dispatched if data != b"[DONE]"]
+    answer = _Answer()
+    for (name, _), item in zip(named, _objects([data for _, data in named]), strict=True):
+        if name == "error" or item.get("error") is not None:
+            raise _Failed
+        answer.usage(item)
+        choices = item.get("choices")
+        if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+            choice = choices[0]
+            answer.part(choice.get("delta") if kind == "chat" else choice)
+            answer.finish(choice)
+    if answer.finish_reason is None or (owes_done and not done):
+        return answer.reading("UPSTREAM_PARTIAL")
+    return answer.verdict()
+
+
+def _objects(payloads: list[bytes]) -> list[Json]:
+    """Parse the payloads, each of which must be one JSON object, in one call.
+
+    They stand in one array, parted by a number that none of them holds. A payload that reaches into the next
+    one would swallow the fence between, so as many fences at the top as there are joints proves each whole.
+    """
+    text = b"[" + (b"," + _FENCE + b",").join(payloads) + b"]"
+    try:
+        if text.count(_FENCE) == max(len(payloads) - 1, 0):
+            parsed = orjson.loads(text)
+            if len(parsed) == max(2 * len(payloads) - 1, 0) and all(type(n) is int for n in parsed[1::2]):
+                parsed = parsed[::2]
+            else:
+                raise _Malformed
+        else:
+            parsed = [orjson.loads(payload) for payload in payloads]
+    except orjson.JSONDecodeError:
+        raise _Malformed from None
+    if not all(isinstance(item, dict) for item in parsed):
+        raise _Malformed
+    return list(parsed)
+
+
+def joint(body: bytes) -> bytes | None:
+    """The bytes between the content strings of two neighbouring events, where a body has such a pattern.
+
+    It begins with the quote that closes one content and ends with the quote that opens the next.
+    """
+    for opening in _OPENINGS:
+        first = body.find(opening)
+        # The first chunk is often the role's, so the pattern is taken one event further on.
+        start = body.find(opening, first + 1) if first >= 0 else -1
+        if start < 0:
+            continue
+        close = body.find(b'"', start + len(opening))
+        after = body.find(opening, close)
+        if close < 0 or after < 0:
+            continue
+        found = body[close : after + len(opening)]
+        if found.count(b"\n") >= 2 and len(found) <= 4096:
+            return found
+    return None
+
+
+def _thin(body: bytes) -> bytes:
+    """The body without the events between its first and last few that differ from another in content alone.
+
+    Proved, not guessed: between two equal joints stands a string without quote, backslash or control
+    character, so an event is the same JSON for every such string; the pattern with a mark in place of the
+    string must read as a plain content delta. Otherwise the body comes back whole.
+    """
+    between = joint(body)
+    if between is None:
+        return body
+    parts = body.split(between)
+    if len(parts) < 6:
+        return body
+    middle = b"".join(parts[2:-2])
+    if b'"' in middle or b"\\" in middle or middle.translate(None, _CONTROL) != middle:
+        return body
+    probe = between[between.rfind(b"\n") + 1 :] + _MARK + between[: between.find(b"\n")] + b"\n\n"
+    if not _is_content(probe) or not any(parts[2:-2]):
+        return body
+    keep = next(part for part in parts[2:-2] if part)
+    return between.join([*parts[:2], keep, *parts[-2:]])
+
+
+def _is_content(probe: bytes) -> bool:
+    found = events(probe)
+    if len(found) != 1 or found[0][0]:
+        return False
+    try:
+        item = orjson.loads(found[0][1])
+        choice = item["choices"][0]
+        delta = choice["delta"]
+        return (
+            delta["content"] == _MARK.decode()
+            and choice.get("finish_reason") is None
+            and item.get("error") is None
+            and not isinstance(item.get("usage"), dict)
+            and set(delta) <= {"content", "role"}
+        )
+    except (orjson.JSONDecodeError, KeyError, IndexError, TypeError):
+        return False
+
+
+def _document(body: bytes, kind: str) -> Reading:
+    item = _strict(body)
+    if item.get("error") is not None:
+        raise _Failed
+    answer = _Answer()
+    answer.usage(item)
+    if kind == "embeddings":
+        return _embedding(item, answer)
+    try:
+        choice = item["choices"][0]
+        part = choice["message"] if kind == "chat" else choice
+    except (KeyError, IndexError, TypeError):
+        raise _Malformed from None
+    if not isinstance(choice, dict) or not isinstance(part, dict) or (kind != "chat" and "text" not in part):
+        raise _Malformed
+    answer.part(part)
+    answer.finish(choice)
+    return answer.verdict()
+
+
+def _embedding(item: Json, answer: _Answer) -> Reading:
+    data = item.get("data")
+    first = data[0] if isinstance(data, list) and data else None
+    vector = first.get("embedding") if isinstance(first, dict) else None
+    if not isinstance(vector, list) or not vector or not all(type(n) in (int, float) for n in vector):
+        raise _Malformed
+    return answer.reading("NORMAL")
+
+
+def _strict(body: bytes) -> Json:
+    """One JSON object, with the numbers and keys that two parsers read alike."""
+
+    def pairs(items: list[tuple[str, Any]]) -> Json:
+        found = dict(items)
+        if len(found) != len(items):
+            raise _Malformed
+        return found
+
+    def constant(_: str) -> Any:
+        raise _Malformed
+
+    try:
+        orjson.loads(body)  # decides depth, encoding and range before the slower reader
+        item = json.loads(body, object_pairs_hook=pairs, parse_constant=constant)
+    except (ValueError, RecursionError):
+        raise _Malformed from None
+    if not isinstance(item, dict):
+        raise _Malformed
+    return item
+
+
+class _Answer:
+    """What has been seen of an answer so far."""
+
+    def __init__(self) -> None:
+        self.text = self.reasoning = self.tool = False
+        self.finish_reason: str | None = None
+        self.tokens: tuple[int | None, int | None] = (None, None)
+
+    def part(self, part: object) -> None:
+        """A delta, a message, or a completion's choice."""
+        if not isinstance(part, dict):
+            return
+        for key in ("content", "text"):
+            self.text = self.text or (isinstance(part.get(key), str) and part[key] != "")
+        for key in ("reasoning_content", "reasoning"):
+            self.reasoning = self.reasoning or (isinstance(part.get(key), str) and part[key] != "")
+        self.tool = self.tool or bool(part.get("tool_calls")) or bool(part.get("function_call"))
+
+    def finish(self, choice: Json) -> None:
+        if isinstance(choice.get("finish_reason"), str):
+            self.finish_reason = choice["finish_reason"]
+
+    def usage(self, item: Json) -> None:
+        usage = item.get("usage")
+        if isinstance(usage, dict):
+            self.tokens = (_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")))
+
+    def reading(self, classification: str) -> Reading:
+        return Reading(classification, self.finish_reason, *self.tokens)
+
+    def verdict(self) -> Reading:
+        if self.tool:
+            return self.reading("TOOL_CALL")
+        if not self.text:
+            return self.reading("REASONING_ONLY" if self.reasoning else "EMPTY")
+        ended = {"length": "CAPPED", "stop": "NORMAL"}.get(self.finish_reason or "", "MALFORMED")
+        return self.reading(ended)
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,277 @@
+"""Refuses what must never be published: addresses, names, home paths, credentials, model bytes.
+
+Every byte of a package passes `scan` before it is packed, the tools of this project excepted, which are pinned
+by hash. A finding says the file, the line, the kind, and what was found (of a credential only its beginning).
+An exception of the campaign lifts a finding whose kind is its kind and whose text matches its pattern, a shell
+pattern; it stands in the manifest with its reason.
+
+Kinds: `ip-address` (any IPv4 or IPv6 address that can be routed or is private, outside the documentation ranges
+of RFC 5737 and RFC 3849; loopback and the unspecified address identify nobody), `host-name` and `user-name`
+(of this machine, and cloud-internal names), `home-path`, `device-id`, `credential`, `authorization`, `weights`,
+`tokenizer`, `template`.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import getpass
+import ipaddress
+import re
+import socket
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evidence.build import classify, credentials
+from evidence.campaign import PrivacyException
+
+# Four numbers with dots that are no part of a longer number, a version (`v1.2.3.4`) or a word.
+_IPV4 = re.compile(rb"(?<![0-9A-Za-z_.])(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![0-9A-Za-z_]|\.[0-9])")
+# What is allocated at all: global unicast, unique local and link local. `[::2]` in a program is no address.
+_IPV6 = re.compile(rb"(?<![0-9A-Za-z:.])(?:[23][0-9a-fA-F]{3}|[fF][cCdD][0-9a-fA-F]{2}|[fF][eE][89abAB][0-9a-fA-F]):[0-9a-fA-F:]{1,34}(?![0-9A-Za-z:])")  # fmt: skip
+_DOTS = re.compile(rb"[0-9]\.[0-9]{1,3}\.[0-9]")
+_COLONS = re.compile(rb":[0-9a-fA-F]{1,4}:|::")
+_DOCUMENTATION = [
+    ipaddress.ip_network(text)
+    for text in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20")
+]
+_HOME = re.compile(rb"(?:/home/|/Users/)[A-Za-z_][A-Za-z0-9._-]*|/root/[A-Za-z0-9._-]+|[A-Za-z]:\\{1,2}Users\\{1,2}[A-Za-z0-9._ -]+")  # fmt: skip
+_INTERNAL = re.compile(rb"(?i)\b[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:svc\.cluster\.local|compute\.internal|ec2\.internal|c\.[a-z0-9-]+\.internal)\b|\bip-[0-9]{1,3}(?:-[0-9]{1,3}){3}\b")  # fmt: skip
+_DEVICE = re.compile(rb"\b(?:GPU|MIG)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+_TEMPLATE = re.compile(rb"\{%-?\s*(?:for|if|set|macro|generation)\b")
+_TEMPLATE_WORDS = (b"add_generation_prompt", b"for message in", b"bos_token", b"message['role']", b'message["role"]', b'message[\\"role\\"]', b"message.role")  # fmt: skip
+_CONTENT = re.compile(rb'"(?:content|text|reasoning|reasoning_content)":\s?"((?:[^"\\]|\\.)*)"')
+# Names that many machines share, and that ordinary text contains.
+_COMMON_NAMES = frozenset(
+    [
+        "root",
+        "user",
+        "users",
+        "admin",
+        "administrator",
+        "guest",
+        "nobody",
+        "ubuntu",
+        "debian",
+        "fedora",
+        "centos",
+        "runner",
+        "vscode",
+        "codespace",
+        "jovyan",
+        "app",
+        "test",
+        "tests",
+        "dev",
+        "demo",
+        "docker",
+        "node",
+        "build",
+        "builder",
+        "worker",
+        "server",
+        "client",
+        "model",
+        "data",
+        "local",
+        "localhost",
+        "host",
+        "main",
+        "master",
+        "home",
+        "machine",
+        "computer",
+        "laptop",
+        "desktop",
+        "linux",
+        "default",
+        "system",
+        "service",
+        "example",
+        "agent",
+        "engine",
+        "python",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that must not be published: `place` is a line (`line 3`) or a byte offset (`byte 0`)."""
+
+    path: str
+    place: str
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        shown = self.text if self.kind not in ("credential", "authorization") else f"{self.text[:6]}..."
+        return f"{self.path}, {self.place}: {self.kind} {shown!r}"
+
+
+@dataclass
+class Machine:
+    """The names of the machine that captures and builds, as whole words to look for."""
+
+    hosts: tuple[bytes, ...] = ()
+    users: tuple[bytes, ...] = ()
+    homes: tuple[bytes, ...] = ()
+
+    @staticmethod
+    def here() -> Machine:
+        """This machine: its host name, its user and the user's home."""
+        name = socket.gethostname()
+        hosts = {name, name.split(".")[0]}
+        try:
+            user = getpass.getuser()
+        except (KeyError, OSError):
+            user = ""
+        home = str(Path.home())
+        return Machine(
+            tuple(sorted(host.encode() for host in hosts if _telling(host))),
+            (user.encode(),) if _telling(user) else (),
+            (home.encode(),) if home.count("/") >= 2 else (),
+        )
+
+
+def _telling(name: str) -> bool:
+    return len(name) >= 3 and name.lower() not in _COMMON_NAMES and not name.isdigit()
+
+
+@dataclass
+class Scanner:
+    """Looks at every file of one package; `findings` grows until there are 50, `lifted` counts exceptions used."""
+
+    machine: Machine = field(default_factory=Machine.here)
+    exceptions: Sequence[PrivacyException] = ()
+    findings: list[Finding] = field(default_factory=list)
+
+    def scan(self, path: str, data: bytes, *, body: bool = False) -> None:
+        """Note what must not be published. `body`: bytes that a client sent or a server answered, not a publisher's."""
+        if len(self.findings) < 50 and self._suspicious(data, body):
+            self.findings += [found for found in self._thorough(path, data, body) if not self._lifted(found)]
+
+    def _suspicious(self, data: bytes, body: bool) -> bool:
+        text = condensed(data) if body else data
+        return self._hints(text, body) or (body and self._hints(joined(data), body))
+
+    def _hints(self, text: bytes, body: bool) -> bool:
+        if any(magic in text for magic in (b"GGUF", b'"data_offsets"', b"\x80\x02", b"\x80\x04", b"PK\x03\x04")):
+            return True
+        if (_DOTS.search(text) and _IPV4.search(text)) or (_COLONS.search(text) and _IPV6.search(text)):
+            return True
+        machine = self.machine
+        if any(word in text for word in (*machine.hosts, *machine.users, *machine.homes)):
+            return True
+        if b"/home/" in text or b"/root/" in text or b"Users" in text or b"GPU-" in text or b"MIG-" in text:
+            return True
+        if b"internal" in text or b".cluster.local" in text or b"ip-" in text or b"{%" in text:
+            return True
+        if b'"merges"' in text or b'"vocab"' in text or b"#version: 0.2" in text or b"<unk>" in text:
+            return True
+        if b"chat_template" in text or b"added_tokens_decoder" in text:
+            return True
+        return credentials.suspicious(text) or (not body and credentials.assigned(text))
+
+    def _lifted(self, finding: Finding) -> bool:
+        return any(
+            one.kind == finding.kind and fnmatch.fnmatchcase(finding.text, one.pattern) for one in self.exceptions
+        )
+
+    def _thorough(self, path: str, data: bytes, body: bool) -> Iterator[Finding]:
+        for kind, what in model_bytes(data):
+            yield Finding(path, "byte 0", kind, what)
+        lines = [(f"line {number}", line) for number, line in enumerate(data.split(b"\n"), 1)]
+        if body:
+            lines += [("the joined contents", line) for line in joined(data).split(b"\n")]
+        seen = set()
+        for place, line in lines:
+            for kind, text in (*self._names(line), *credentials.find(line, settings=not body)):
+                if (place, kind, text) not in seen:
+                    seen.add((place, kind, text))
+                    yield Finding(path, place, kind, text)
+        if not body:
+            # An argument and its value stand on two lines of a package file.
+            for match in credentials.ASSIGNED.finditer(data):
+                if b"\n" in match[0]:
+                    line_number = data.count(b"\n", 0, match.start(1)) + 1
+                    yield Finding(path, f"line {line_number}", "credential", match[1].decode("utf-8", "replace"))
+
+    def _names(self, line: bytes) -> Iterator[tuple[str, str]]:
+        for match in _IPV4.finditer(line):
+            if _private_or_public(match[0]):
+                yield "ip-address", match[0].decode()
+        for match in _IPV6.finditer(line):
+            if _private_or_public(match[0]):
+                yield "ip-address", match[0].decode()
+        for kind, pattern in (("home-path", _HOME), ("host-name", _INTERNAL), ("device-id", _DEVICE)):
+            for match in pattern.finditer(line):
+                yield kind, match[0].decode("utf-8", "replace")
+        for kind, words in (
+            ("host-name", self.machine.hosts),
+            ("user-name", self.machine.users),
+            ("home-path", self.machine.homes),
+        ):
+            for word in words:
+                if re.search(rb"(?<![A-Za-z0-9])" + re.escape(word) + rb"(?![A-Za-z0-9])", line):
+                    yield kind, word.decode("utf-8", "replace")
+
+
+def condensed(body: bytes) -> bytes:
+    """What of a stream differs from event to event, and one copy of what does not.
+
+    The joint between two contents begins and ends with a quote, which no pattern here reaches across.
+    """
+    between = classify.joint(body)
+    if between is None:
+        return body
+    return body.replace(between, b'"\n"') + b"\n" + between
+
+
+def joined(body: bytes) -> bytes:
+    """The text that a streamed answer adds up to, roughly: an address may be cut over several events."""
+    between = classify.joint(body)
+    if between is not None:
+        text = body.replace(between, b"")
+        if 2 * len(text) < len(body):
+            return text
+    contents = _CONTENT.findall(body)
+    return b"".join(contents) if len(contents) > 1 else b""
+
+
+def _private_or_public(text: bytes) -> bool:
+    parts = text.split(b".")
+    try:
+        if len(parts) == 4:
+            address: ipaddress.IPv4Address | ipaddress.IPv6Address = ipaddress.IPv4Address(bytes(int(p) for p in parts))
+        else:
+            address = ipaddress.ip_address(text.decode())
+    except ValueError:
+        return False
+    if address.is_loopback or address.is_unspecified or int(address) == 0xFFFFFFFF:
+        return False
+    return not any(address.version == network.version and address in network for network in _DOCUMENTATION)
+
+
+def model_bytes(data: bytes) -> Iterable[tuple[str, str]]:
+    """Weight files by their magic, tokenizers by their shape, chat templates by their language."""
+    if data.startswith(b"GGUF") or re.search(rb"GGUF[\x01-\x05]\x00\x00\x00", data):
+        yield "weights", "GGUF"
+    if data[8:10] == b'{"' and b'"data_offsets"' in data[:100_000]:
+        yield "weights", "safetensors"
+    if re.match(rb"\x80[\x02-\x05]", data) and data.endswith(b"."):
+        yield "weights", "pickle"
+    if data.startswith(b"PK\x03\x04") and (b"data.pkl" in data or b".npy" in data):
+        yield "weights", "zipped tensors"
+    if b'"merges"' in data and b'"vocab"' in data:
+        yield "tokenizer", "vocabulary and merges"
+    elif b'"added_tokens"' in data and b'"vocab"' in data:
+        yield "tokenizer", "vocabulary"
+    if b'"added_tokens_decoder"' in data:
+        yield "tokenizer", "tokenizer configuration"
+    if data.startswith(b"#version: 0.2"):
+        yield "tokenizer", "merges"
+    if data[:1] == b"\n" and b"\n\x05<unk>" in data[:64]:
+        yield "tokenizer", "sentencepiece model"
+    if _TEMPLATE.search(data) and any(word in data for word in _TEMPLATE_WORDS):
+        yield "template", "chat template"

@@ -1,0 +1,284 @@
+"""Reads run folders back into plain facts: journal, ledgers, open exchanges, bodies.
+
+Read-only, and as strict as the recorder is: what it can leave when it is killed at any moment (a torn last
+line, an exchange that was begun and has no receipt, a body under its partial name) is understood; anything else
+that is out of form is an error, because evidence that somebody repaired is none.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from evidence import records
+from evidence.build.privacy import Scanner
+from evidence.campaign import Campaign
+from evidence.capture.journal import read_journal
+from evidence.errors import EvidenceError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Json = dict[str, Any]
+EMPTY = hashlib.sha256(b"").hexdigest()
+SOURCES = ("bodies", "witness/bodies")
+KINDS = ("comparison", "attempt", "co-residency", "crash", "lora")
+
+
+@dataclass(frozen=True)
+class Open:
+    """An exchange that the proxy had begun and of which it wrote no receipt; `partial` is what it had got back."""
+
+    worker: str
+    sequence: int
+    request_id: str | None
+    partial: Path | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run folder, by what its first file and the last line of its journal say.
+
+    The events are read when first asked for and can be forgotten: a campaign has hundreds of runs.
+    """
+
+    folder: Path
+    id: str
+    name: str
+    kind: str
+    started_at: str
+    ended: Json | None
+
+    @functools.cached_property
+    def events(self) -> list[Json]:
+        """The journal in order, durations as floats of the decimals that were written."""
+        return [_plain(event) for event in read_journal(self.folder)]
+
+    def forget(self) -> None:
+        """Let go of the events."""
+        self.__dict__.pop("events", None)
+
+    def all(self, event: str) -> list[Json]:
+        return [entry for entry in self.events if entry["event"] == event]
+
+    def last(self, event: str) -> Json | None:
+        return next((entry for entry in reversed(self.events) if entry["event"] == event), None)
+
+    @property
+    def complete(self) -> bool:
+        """The recorder said that nothing is missing; the builder still counts."""
+        return self.ended is not None and self.ended.get("complete") is True
+
+    @property
+    def ended_at(self) -> str | None:
+        return None if self.ended is None else str(self.ended["endedAt"])
+
+    def ledgers(self) -> dict[tuple[str, str], list[records.Receipt]]:
+        """(arm, worker) -> receipts in the order in which the exchanges began; they were written as they ended."""
+        found = {}
+        for path in sorted((self.folder / "witness").glob("*/*.jsonl")):
+            rows = sorted((_receipt(row) for row in _lines(path)), key=lambda receipt: receipt.sequence)
+            found[path.parent.name, path.stem] = rows
+        return found
+
+    def open_exchanges(self) -> dict[str, list[Open]]:
+        """Arm -> exchanges that were under way when a proxy was killed."""
+        found: dict[str, list[Open]] = {}
+        for path in sorted((self.folder / "witness").glob("*/*.jsonl.open")):
+            worker, ledger = path.name.removesuffix(".jsonl.open"), path.with_name(path.name.removesuffix(".open"))
+            closed = {row["sequence"] for row in _lines(ledger)} if ledger.exists() else set()
+            for row in _lines(path):
+                if row["sequence"] not in closed:
+                    names = f".{worker}-*-{row['sequence']}-response.partial"
+                    partials = sorted((self.folder / "witness/bodies").glob(names))
+                    entry = Open(worker, row["sequence"], row["requestId"], partials[-1] if partials else None)
+                    found.setdefault(path.parent.name, []).append(entry)
+        return found
+
+
+def _lines(path: Path) -> Iterator[Json]:
+    """The objects of a JSON-lines file; a last line without its newline was torn and is none."""
+    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], 1):
+        try:
+            row = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise EvidenceError(f"{path}, line {number}: found no JSON ({error}), expected one object") from None
+        if not isinstance(row, dict):
+            raise EvidenceError(f"{path}, line {number}: found {type(row).__name__}, expected one object")
+        yield row
+
+
+_RECEIPT = {records.key(name): name for name in records.Receipt.__dataclass_fields__}
+
+
+def _receipt(row: Json) -> records.Receipt:
+    if row.keys() != _RECEIPT.keys():
+        odd = sorted(row.keys() ^ _RECEIPT.keys())
+        raise EvidenceError(f"receipt {row.get('sequence')}: found or missed the keys {', '.join(odd)}")
+    return records.Receipt(**{_RECEIPT[key]: value for key, value in row.items()})
+
+
+@dataclass
+class Store:
+    """The bodies of one run: each is read once, its hash and contents checked, and its place remembered."""
+
+    run: Run
+    scanner: Scanner
+    missing: list[str] = field(default_factory=list)
+    owners: dict[str, int] = field(default_factory=dict)
+    total_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self.sources = tuple(self.run.folder / source for source in SOURCES)
+
+    def take(self, digest: str) -> bytes | None:
+        """The bytes with this hash, to be packed; None, and noted as missing, where no source has them."""
+        for place, source in enumerate(self.sources):
+            try:
+                data = (source / digest).read_bytes()
+            except FileNotFoundError:
+                continue
+            found = hashlib.sha256(data).hexdigest()
+            if found != digest:
+                raise EvidenceError(
+                    f"{source / digest}: found content with SHA-256 {found}, expected that of its name",
+                    "the run folder was altered after the capture; it is no evidence any more",
+                    code=1,
+                )
+            if digest not in self.owners:
+                self.owners[digest] = place
+                self.total_bytes += len(data)
+                self.scanner.scan(f"{self.run.id}/{SOURCES[place]}/{digest}", data, body=True)
+            return data
+        if digest not in self.missing:
+            self.missing.append(digest)
+        return None
+
+    def cite(self, digest: str) -> None:
+        """Have a body packed that nobody needs to read."""
+        if digest not in self.owners:
+            self.take(digest)
+
+
+def find_runs(runs: Path, campaign: Campaign) -> list[Run]:
+    """Every run folder of the campaign in `runs`, oldest first.
+
+    Raises EvidenceError for a folder of another campaign, one that was captured under other words of this one, or
+    one that is no run folder. A run may still be under way; then it reads like one that was killed.
+    """
+    try:
+        folders = sorted(path for path in runs.iterdir() if path.is_dir() and not path.name.startswith("."))
+    except OSError as error:
+        raise EvidenceError(f"{runs}: cannot be read ({error.strerror}), expected a folder of run folders") from None
+    found = [_read_run(folder, campaign) for folder in folders]
+    return sorted(found, key=lambda run: (run.started_at, run.id))
+
+
+def _read_run(folder: Path, campaign: Campaign) -> Run:
+    place = folder / "run.json"
+    try:
+        head = orjson.loads(place.read_bytes())
+        identity = {key: str(head[key]) for key in ("run", "campaign", "campaignSha256", "name", "kind", "startedAt")}
+    except OSError as error:
+        raise EvidenceError(
+            f"{place}: cannot be read ({error.strerror}), expected what capture wrote first",
+            "keep only run folders in the folder given with --runs",
+            code=1,
+        ) from None
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise EvidenceError(f"{place}: found no run description ({error}), expected that of capture", code=1) from None
+    if identity["campaign"] != campaign.name:
+        raise EvidenceError(
+            f"{place}: found a run of campaign {identity['campaign']!r}, expected {campaign.name!r}",
+            "give each campaign a folder of runs of its own",
+            code=1,
+        )
+    if identity["run"] != folder.name or identity["kind"] not in KINDS:
+        raise EvidenceError(
+            f"{place}: found run {identity['run']!r} of kind {identity['kind']!r}, expected {folder.name!r} and one of {', '.join(KINDS)}",
+            "a run folder keeps the name that capture gave it",
+            code=1,
+        )
+    if identity["campaignSha256"] != campaign.sha256:
+        _check_same(folder, identity["name"], campaign)
+    elif campaign.kind(identity["name"]) != identity["kind"]:
+        raise EvidenceError(f"{place}: found kind {identity['kind']!r}, expected {campaign.kind(identity['name'])!r}")
+    return Run(folder, identity["run"], identity["name"], identity["kind"], identity["startedAt"], _run_ended(folder))
+
+
+def _run_ended(folder: Path) -> Json | None:
+    """The `run-ended` event, which is the last line of a journal that has one."""
+    try:
+        with (folder / "journal.jsonl").open("rb") as journal:
+            journal.seek(max(0, journal.seek(0, 2) - 4096))
+            lines = journal.read().split(b"\n")
+    except OSError as error:
+        raise EvidenceError(f"{folder / 'journal.jsonl'}: cannot be read ({error.strerror})", code=1) from None
+    try:
+        event = orjson.loads(lines[-2]) if len(lines) > 1 else None
+    except orjson.JSONDecodeError:
+        return None
+    return event if isinstance(event, dict) and event.get("event") == "run-ended" else None
+
+
+def _plain(value: Any) -> Any:
+    """Decimals as floats: below 2^53 nanoseconds the shortest text of the float is the decimal again."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, str | int | None) else float(value)
+
+
+def _check_same(folder: Path, name: str, campaign: Campaign) -> None:
+    """A campaign grows after its first capture; what a run was made of must not have changed since.
+
+    Compared are the tables that the run depends on: its own entry, its case, profile, engine and the gateway.
+    """
+    source = folder / "campaign.toml"
+    try:
+        then = tomllib.loads(source.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise EvidenceError(f"{source}: found no campaign ({error}), expected the one of the capture", code=1) from None
+    now = tomllib.loads(campaign.content.decode("utf-8"))
+    changed = [
+        f"[[{table}]] {key!r}"
+        for table, key in _dependencies(now, name)
+        if table != "gateway" and _table(then, table, key) != _table(now, table, key)
+    ]
+    changed += ["[gateway]"] if then.get("gateway") != now.get("gateway") else []
+    if changed or not _dependencies(now, name):
+        what = ", ".join(changed) or f"no entry {name!r}"
+        raise EvidenceError(
+            f"{source}: found {what} other than in {campaign.path.name}, expected what the run was captured under",
+            "capture again, or put the older words back",
+            code=1,
+        )
+
+
+def _table(document: Mapping[str, Any], table: str, key: str) -> Any:
+    return next((entry for entry in document.get(table, []) if entry.get("id") == key), None)
+
+
+def _dependencies(document: Mapping[str, Any], name: str) -> list[tuple[str, str]]:
+    for table in ("comparison", "case", "lifecycle"):
+        entry = _table(document, table, name)
+        if entry is not None:
+            break
+    else:
+        return []
+    found = [(table, name)]
+    case = entry if table == "case" else _table(document, "case", entry["case"]) if table == "comparison" else None
+    if case is not None:
+        found += [("case", case["id"])] if table == "comparison" else []
+        found += [("profile", case["profile"]), ("engine", case["engine"])]
+    return found

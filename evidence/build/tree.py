@@ -1,0 +1,95 @@
+"""The package tree while it is gathered: what goes in, checked once, held flat in memory.
+
+Derived files are written to a staging folder, bodies stay where capture left them and are held as 32 bytes
+each, so that a package of a hundred thousand files costs a few megabytes. Nothing is visible to anybody
+before the archive writer has taken the whole of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import insort
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evidence.build.privacy import Scanner
+
+
+@dataclass
+class Bodies:
+    """The bodies of one folder of the package, `prefix` ending with a slash: digest -> which source has it."""
+
+    prefix: str
+    sources: tuple[Path, ...]
+    digests: bytes = b""
+    owners: bytes = b""
+
+    def __iter__(self) -> Iterator[tuple[str, str, Path]]:
+        """(path in the package, hash, file), sorted by hash."""
+        for place, owner in enumerate(self.owners):
+            name = self.digests[32 * place : 32 * place + 32].hex()
+            yield self.prefix + name, name, self.sources[owner] / name
+
+    def __len__(self) -> int:
+        return len(self.owners)
+
+
+@dataclass
+class Tree:
+    """Paths below the top folder, each with its hash; `refusals` collects what stands against packing."""
+
+    staging: Path
+    scanner: Scanner
+    refusals: list[str] = field(default_factory=list)
+    files: dict[str, tuple[str, Path | bytes]] = field(default_factory=dict)
+    bodies: list[Bodies] = field(default_factory=list)
+    payload_bytes: int = 0
+
+    def add(self, path: str, data: bytes, *, trusted: bool = False) -> str:
+        """Stage one file and return its hash. `trusted`: bytes pinned by this project, not searched for secrets."""
+        digest = hashlib.sha256(data).hexdigest()
+        if path in self.files:
+            self.refusals.append(f"{path}: found a second file of this name, expected one")
+        if not trusted:
+            self.scanner.scan(path, data)
+        self.payload_bytes += len(data)
+        if trusted:
+            self.files[path] = (digest, data)
+        else:
+            staged = self.staging / f"{len(self.files)}"
+            staged.write_bytes(data)
+            self.files[path] = (digest, staged)
+        return digest
+
+    def add_bodies(self, prefix: str, owners: Mapping[str, int], sources: tuple[Path, ...]) -> None:
+        """Take the bodies of one folder: hash -> place in `sources`; they were read and checked before."""
+        if not owners:
+            return
+        names = sorted(owners)
+        insort(
+            self.bodies,
+            Bodies(prefix, sources, b"".join(bytes.fromhex(name) for name in names), bytes(owners[n] for n in names)),
+            key=lambda room: room.prefix,
+        )
+
+    def count_bodies(self) -> int:
+        return sum(len(room) for room in self.bodies)
+
+    def rows(self) -> Iterator[tuple[str, str, Path | bytes]]:
+        """(path, hash, content) of everything, sorted by path as bytes."""
+        rooms = iter(self.bodies)
+        room = next(rooms, None)
+        # A folder's bodies stand together, because no other path lies between its prefix and their ends.
+        for path in sorted(self.files):
+            while room is not None and room.prefix < path:
+                yield from room
+                room = next(rooms, None)
+            yield path, *self.files[path]
+        while room is not None:
+            yield from room
+            room = next(rooms, None)
+
+    def sums(self) -> bytes:
+        """`SHA256SUMS` of everything in the tree: GNU text form, sorted, as `sha256sum -c` reads it."""
+        return b"".join(b"%b  %b\n" % (digest.encode(), path.encode()) for path, digest, _ in self.rows())

@@ -1,0 +1,182 @@
+"""Child processes that cannot outlive the runner: started in their own group, watched, ended as a whole.
+
+Each process has a watcher beside it (`supervise.py`) that holds the other end of a pipe. However the runner ends,
+SIGKILL included, the pipe closes and the watcher ends the group.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evidence.errors import EvidenceError
+
+WATCHER = Path(__file__).with_name("supervise.py")
+PACKAGE_ROOT = Path(__file__).parents[2]
+_PORTS = range(20000, 32768)  # below Linux's ephemeral range, so that no outgoing connection takes one meanwhile
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a process ended: an exit code, or the number of the signal that ended it; `expected` if it was asked to."""
+
+    exit_code: int | None
+    signal: int | None
+    expected: bool
+
+    def describe(self) -> str:
+        if self.signal is not None:
+            return f"ended by signal {signal.Signals(self.signal).name}"
+        return f"ended with exit code {self.exit_code}"
+
+
+class Process:
+    """A running child. `pid` is also its process group; `ended` holds its Exit; `died` is set if nobody asked it."""
+
+    def __init__(self, name: str, watcher: asyncio.subprocess.Process, log_path: Path) -> None:
+        self.name = name
+        self.log_path = log_path
+        self.pid = 0
+        self.ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+        self.died = asyncio.Event()
+        self.announced: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._watcher = watcher
+        self._stopping = False
+        self._listener: asyncio.Task[None] | None = None
+
+    async def _begin(self) -> None:
+        assert self._watcher.stdout is not None
+        first = (await self._watcher.stdout.readline()).decode().strip()
+        if not first.startswith("pid "):
+            await self._watcher.wait()
+            raise EvidenceError(f"{self.name} could not be started: {first.removeprefix('error ')}", code=4)
+        self.pid = int(first[4:])
+        self._listener = asyncio.create_task(self._listen())
+
+    async def _listen(self) -> None:
+        assert self._watcher.stdout is not None
+        outcome = Exit(None, int(signal.SIGKILL), self._stopping)  # if the watcher itself is killed
+        while line := (await self._watcher.stdout.readline()).decode("utf-8", "replace").strip():
+            word, _, rest = line.partition(" ")
+            if word == "ready" and not self.announced.done():
+                self.announced.set_result(rest)
+            elif word == "exit":
+                outcome = Exit(int(rest), None, self._stopping)
+            elif word == "signal":
+                outcome = Exit(None, int(rest), self._stopping)
+        await self._watcher.wait()
+        self.ended.set_result(outcome)
+        if not outcome.expected:
+            self.died.set()
+        self.announced.cancel()
+
+    async def announcement(self, seconds: float) -> str:
+        """What the process printed after `ready `; an EvidenceError if it ends or `seconds` pass without it."""
+        with contextlib.suppress(asyncio.TimeoutError, asyncio.CancelledError):
+            return await asyncio.wait_for(asyncio.shield(self.announced), seconds)
+        if getattr(asyncio.current_task(), "cancelling", int)():  # Python 3.11 tells: the caller was cancelled
+            raise asyncio.CancelledError
+        fate = self.ended.result().describe() if self.ended.done() else f"was not ready within {seconds} s"
+        raise EvidenceError(f"{self.name} {fate}: {read_tail(self.log_path)}", f"see {self.log_path}", code=4)
+
+    async def stop(self, grace: float = 10.0) -> Exit:
+        """End the whole group: SIGTERM, after `grace` seconds SIGKILL. May be called again."""
+        if not self.ended.done() and not self._stopping:
+            self._stopping = True
+            assert self._watcher.stdin is not None
+            with contextlib.suppress(OSError):
+                self._watcher.stdin.write(f"stop {grace}\n".encode())
+                await self._watcher.stdin.drain()
+        return await asyncio.shield(self.ended)
+
+
+async def start_process(
+    name: str,
+    arguments: Sequence[str],
+    *,
+    log_path: Path,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    grace: float = 5.0,
+) -> Process:
+    """Start `arguments` under a watcher, output appended to `log_path`; `environment` is added to the runner's own.
+
+    `grace` is what the process gets between SIGTERM and SIGKILL when the runner dies. Raises EvidenceError (code 4)
+    when the program cannot be started.
+    """
+    log_path.parent.mkdir(parents=True, exist_ok=True)
+    with log_path.open("ab") as log:
+        watcher = await asyncio.create_subprocess_exec(
+            sys.executable, "-I", "-S", "-B", str(WATCHER), str(grace), *arguments,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=log,
+            env={**os.environ, **(environment or {})}, cwd=folder, start_new_session=True,
+        )  # fmt: skip
+    process = Process(name, watcher, log_path)
+    await process._begin()
+    return process
+
+
+def own_module(module: str) -> tuple[list[str], dict[str, str]]:
+    """The command and environment that run a module of this package with this interpreter, from any folder."""
+    inherited = os.environ.get("PYTHONPATH")
+    path = str(PACKAGE_ROOT) + (os.pathsep + inherited if inherited else "")
+    return [sys.executable, "-B", "-m", module], {"PYTHONPATH": path}
+
+
+def find_group(pid: int) -> list[int]:
+    """Ids of the live processes in the group that `pid` leads, and of their descendants, sorted."""
+    members: set[int] = set()
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir() if Path("/proc").is_dir() else ():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError, ValueError):
+                state, parent, group = (entry / "stat").read_bytes().rpartition(b")")[2].split()[:3]
+                if state != b"Z":
+                    parents[int(entry.name)] = int(parent)
+                    if int(group) == pid or int(entry.name) == pid:
+                        members.add(int(entry.name))
+    grew = True
+    while grew:
+        below = {child for child, parent in parents.items() if parent in members} - members
+        members |= below
+        grew = bool(below)
+    return sorted(members)
+
+
+def is_port_free(host: str, port: int) -> bool:
+    """True if a server could listen there now."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+        return True
+
+
+def choose_port(host: str = "127.0.0.1") -> int:
+    """A free port outside the system's ephemeral range."""
+    chooser = random.SystemRandom()
+    for _ in range(1000):
+        port = chooser.choice(_PORTS)
+        if is_port_free(host, port):
+            return port
+    raise EvidenceError(f"no free port between {_PORTS.start} and {_PORTS.stop - 1} on {host}", code=4)
+
+
+def read_tail(path: Path, lines: int = 3) -> str:
+    """The last lines of a log, joined for an error message."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 4096))
+            kept = file.read().decode("utf-8", "replace").strip().splitlines()[-lines:]
+    except OSError:
+        kept = []
+    return " | ".join(line.strip() for line in kept) or "it wrote nothing to its log"

@@ -1,0 +1,289 @@
+"""The `evidence` command: click parses, one function is called, its answer is printed.
+
+Exit codes: 0 done; 1 evidence rejected, or refused to build; 2 wrong usage or unreadable input; 3 a mutation
+control survived; 4 capture ended incomplete (the run folder says why); 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from evidence import __version__
+from evidence.errors import EvidenceError
+
+HERE = click.Path(path_type=Path)
+TABLES = click.Choice(["table", "markdown", "json"])
+MATRIX = click.Choice(["table", "markdown", "json", "csv"])
+VERDICTS = click.Choice(["text", "json", "junit", "github"])
+
+
+def _near(message: str) -> str:
+    """The message with paths under the current folder written as a person there would type them."""
+    here = str(Path.cwd())
+    return message.replace(here + os.sep, "") if len(here) > 1 else message
+
+
+class Command(click.Group):
+    """Turns an EvidenceError into `error:` and `hint:` lines and its exit code, and never shows a traceback."""
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except EvidenceError as error:
+            click.secho("error:", fg="red", err=True, nl=False)
+            click.echo(f" {_near(error.message)}", err=True)
+            if error.hint:
+                click.secho("hint:", fg="cyan", err=True, nl=False)
+                click.echo(f" {_near(error.hint)}", err=True)
+            sys.exit(error.code)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            sys.exit(130)
+        except OSError as error:
+            name = error.filename or "input"
+            click.echo(f"error: {_near(str(name))}: {error.strerror or error}", err=True)
+            sys.exit(2)
+
+
+def example(*lines: str) -> Callable[[Any], Any]:
+    """Adds an example to a command's help."""
+
+    def decorate(function: Any) -> Any:
+        text = "\n".join(f"  {line}" for line in lines)
+        function.__doc__ = f"{function.__doc__}\n\n\b\nExample:\n{text}"
+        return function
+
+    return decorate
+
+
+quiet = click.option("-q", "--quiet", is_flag=True, help="No progress.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+@click.group(cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="evidence")
+def main() -> None:
+    """Capture runs of LLM serving, build checkable packages of them, and verify such packages."""
+    if os.environ.get("NO_COLOR"):
+        click.get_current_context().color = False
+
+
+@main.command()
+@click.argument("folder", type=HERE)
+@example("evidence init my-evaluation")
+def init(folder: Path) -> None:
+    """Write a commented campaign with one profile of each state and a README."""
+    from evidence import starting
+
+    starting.init(folder)
+    click.echo(f"wrote {folder}; edit {folder / 'campaign.toml'}, then run: evidence check {folder}")
+
+
+@main.command()
+@click.argument("folder", type=HERE)
+@as_json
+@example("evidence check my-evaluation")
+def check(folder: Path, as_json: bool) -> None:
+    """Say what a campaign lacks before anyone spends GPU time."""
+    from evidence import starting
+
+    missing = starting.check(folder)
+    if as_json:
+        _print_json({"campaign": str(folder), "missing": missing})
+    else:
+        for line in missing or ["nothing is missing"]:
+            click.echo(line)
+    sys.exit(bool(missing))
+
+
+@main.command()
+@click.argument("campaign", type=HERE)
+@click.option("--case", "names", multiple=True, help="A comparison, case or lifecycle entry; may be repeated.")
+@click.option("--all", "everything", is_flag=True, help="Every comparison, case and lifecycle entry, in file order.")
+@click.option("--runs", type=HERE, required=True, help="The folder in which each run's own folder is made.")
+@quiet
+@as_json
+@example("evidence capture campaigns/demo/campaign.toml --case demo-memory --runs runs")
+def capture(campaign: Path, names: tuple[str, ...], everything: bool, runs: Path, quiet: bool, as_json: bool) -> None:
+    """Carry out comparisons, functional cases or lifecycle protocols, and keep every byte."""
+    from evidence.campaign import read_campaign
+    from evidence.capture.session import capture as carry_out
+
+    if everything == bool(names):
+        raise EvidenceError("found neither or both of --case and --all, expected one of them")
+    results = []
+    for name in read_campaign(campaign).names() if everything else names:
+        result = carry_out(campaign, name, runs, quiet=quiet or as_json)
+        results.append(result)
+        if not as_json:
+            words = [name, "complete" if result.complete else "incomplete", result.outcome, result.reason]
+            click.echo(f"{': '.join(word for word in words if word)}: {result.run}")
+        if result.reason == "OPERATOR":
+            break
+    if as_json:
+        rows = [
+            {"run": str(one.run), "complete": one.complete, "reason": one.reason, "outcome": one.outcome}
+            for one in results
+        ]
+        _print_json({"runs": rows})
+    if any(not one.complete for one in results):
+        sys.exit(130 if results[-1].reason == "OPERATOR" else 4)
+
+
+@main.command()
+@click.argument("campaign_dir", type=HERE)
+@click.option("--runs", type=HERE, required=True, help="The folder that holds the campaign's run folders.")
+@click.option("--output", type=HERE, required=True, help="Where archive, checksum and retained folder go.")
+@click.option("--preparation", is_flag=True, help="Build a marked preparation artifact from an unfinished campaign.")
+@quiet
+@as_json
+@example("evidence build campaigns/demo --runs runs --output dist")
+def build(campaign_dir: Path, runs: Path, output: Path, preparation: bool, quiet: bool, as_json: bool) -> None:
+    """Assemble finished runs into the package, its archive and the retained folder."""
+    from evidence.build.package import build as assemble
+
+    built = assemble(campaign_dir, runs, output, preparation=preparation, quiet=quiet or as_json)
+    facts = {
+        "archive": str(built.archive),
+        "archiveSha256": built.archive_sha256,
+        "tarSha256": built.tar_sha256,
+        "members": built.members,
+        "payloadBytes": built.payload_bytes,
+        "archiveBytes": built.archive_bytes,
+        "sha256File": str(built.sha256_file),
+        "retained": str(built.retained),
+    }
+    if as_json:
+        _print_json(facts)
+    else:
+        for label, value in facts.items():
+            click.echo(f"{label}: {value}")
+
+
+MUTATION = click.option(
+    "--mutation-control",
+    is_flag=False,
+    flag_value="plain",
+    default=None,
+    type=click.Choice(["plain", "all"]),
+    help="Also show that forged copies are rejected: one receipt, or one mutation of every code (=all).",
+)
+
+
+@main.command()
+@click.argument("path", type=HERE)
+@MUTATION
+@click.option("--format", "form", type=VERDICTS, default="text", show_default=True)
+@click.option("--json", "form", flag_value="json", help="The same as --format json.")
+@example("evidence verify dist/demo-evaluation.tgz --mutation-control=all")
+def verify(path: Path, mutation_control: str | None, form: str) -> None:
+    """Verify a package folder or archive with the trusted verifiers.
+
+    What no verifier can see is said in docs/what-this-does-not-prove.md: above all, a run that was invented as a
+    whole and is coherent in itself looks like a run that took place.
+    """
+    from evidence import validate as checks
+
+    _finish(checks.verify(path, mutation_control=mutation_control), form)
+
+
+@main.command()
+@click.argument("archive", type=HERE)
+@click.option("--source-root", type=HERE, help="The folder in which this repository retains the campaign's files.")
+@click.option("--verify-results", is_flag=True, help="Also run the trusted verifiers with mutation controls.")
+@click.option("--mutation-control", type=click.Choice(["plain", "all"]), default="plain", show_default=True)
+@click.option("--format", "form", type=VERDICTS, default="text", show_default=True)
+@click.option("--json", "form", flag_value="json", help="The same as --format json.")
+@quiet
+@example("evidence validate dist/demo-evaluation.tgz --source-root dist/demo --verify-results")
+def validate(
+    archive: Path, source_root: Path | None, verify_results: bool, mutation_control: str, form: str, quiet: bool
+) -> None:
+    """The maintenance check: digest, members, checksums, schemas, retained files, then the verifiers."""
+    from evidence import validate as checks
+
+    _finish(
+        checks.validate(
+            archive,
+            source_root=source_root,
+            verify_results=verify_results,
+            mutation_control=mutation_control,
+            quiet=quiet or form != "text",
+        ),
+        form,
+    )
+
+
+@main.command()
+@click.argument("path", type=HERE)
+@click.option("--format", "form", type=TABLES, default="table", show_default=True)
+@click.option("--json", "form", flag_value="json", help="The same as --format json.")
+@example("evidence show dist/demo-evaluation.tgz --format markdown")
+def show(path: Path, form: str) -> None:
+    """Print matrix, comparisons with pairs, gates with both sides and margin, and decisions."""
+    from evidence.report import tables
+
+    click.echo(tables.show(tables.read_package(path), form))
+
+
+@main.command()
+@click.argument("path", type=HERE)
+@click.option("--profile", help="Only rows of this profile.")
+@click.option("--engine", help="Only rows of this engine.")
+@click.option("--outcome", help="Only rows with this outcome.")
+@click.option("--format", "form", type=MATRIX, default="table", show_default=True)
+@click.option("--json", "form", flag_value="json", help="The same as --format json.")
+@example("evidence matrix dist/demo-evaluation.tgz --outcome SUCCESS --format csv")
+def matrix(path: Path, profile: str | None, engine: str | None, outcome: str | None, form: str) -> None:
+    """Print the runtime matrix, filtered."""
+    from evidence.report import tables
+
+    view = tables.read_package(path)
+    click.echo(tables.matrix(view, profile=profile, engine=engine, outcome=outcome, format=form))
+
+
+@main.group()
+def weights() -> None:
+    """Compare model folders with the checksums of a campaign or package."""
+
+
+@weights.command("check")
+@click.argument("profile")
+@click.argument("folder", type=HERE)
+@click.option(
+    "--package", "package", type=HERE, required=True, help="A package folder, archive or campaign's retained folder."
+)
+@as_json
+@example("evidence weights check smollm2-135m ~/models/smollm2 --package archive/h200-smollm2")
+def weights_check(profile: str, folder: Path, package: Path, as_json: bool) -> None:
+    """Check the files of a model folder against weights/<profile>.sha256."""
+    from evidence.build.identities import check_weights
+
+    rows = check_weights(profile, folder, package)
+    if as_json:
+        _print_json([{"path": row.path, "expected": row.expected, "found": row.found} for row in rows])
+    else:
+        for row in rows:
+            verdict = "OK" if row.found == row.expected else f"FAILED, found {row.found or 'no file'}"
+            click.echo(f"{row.path}: {verdict}")
+    sys.exit(any(row.found != row.expected for row in rows))
+
+
+def _finish(validation: Any, form: str) -> None:
+    click.echo(validation.render(form))
+    sys.exit(validation.exit_code)
+
+
+def _print_json(value: Any) -> None:
+    from evidence import records
+
+    click.echo(records.to_bytes(value), nl=False)

@@ -1,0 +1,264 @@
+"""Serving programs under a lifecycle experiment, as a harness sees them: answers, a listing, and ways to steer.
+
+Every exchange and every listing becomes a raw event. `SupervisorTarget` is `evidence serve`; `SieTarget` is SIE, which
+loads on the first request, evicts by itself, lists states but neither process ids nor memory, and has no unload.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from dataclasses import dataclass
+from typing import Any, cast
+
+from evidence.capture.load import Exchange, fetch
+from evidence.errors import EvidenceError
+from evidence.lifecycle.events import EventLog
+from evidence.supervisor.fleet import read_started
+
+JSON = {"content-type": "application/json"}
+
+
+class Deadline:
+    """A bound on a whole run. `left()` raises EvidenceError (code 4) once it is over."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._until = time.monotonic() + seconds
+
+    def left(self, most: float = 1e9) -> float:
+        rest = self._until - time.monotonic()
+        if rest <= 0:
+            raise EvidenceError(f"the deadline of {self.seconds} s is over", "see the last raw event", code=4)
+        return min(rest, most)
+
+
+@dataclass(frozen=True)
+class Resident:
+    """One model of a listing. `pid` and `started_ticks` are null where the target does not tell."""
+
+    model: str
+    state: str
+    pid: int | None
+    started_ticks: int | None
+    reservation_bytes: int | None
+    pinned: bool
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What a target said of its models and its device at one moment."""
+
+    models: tuple[Resident, ...]
+    free_bytes: int | None
+    total_bytes: int | None
+    source: str | None
+
+    def find(self, model: str) -> Resident:
+        """The entry of a model; an absent one counts as unloaded."""
+        found = [one for one in self.models if one.model == model]
+        return found[0] if found else Resident(model, "unloaded", None, None, None, False)
+
+    def resident(self) -> list[str]:
+        return sorted(one.model for one in self.models if one.state == "loaded")
+
+    def changed_from(self, other: Listing | None) -> bool:
+        return other is None or other.models != self.models
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer as a caller reads it."""
+
+    status: int | None
+    served_model: str | None
+    text: str
+    retry_after: float | None
+    code: str | None
+    permanent: bool | None
+    transport: str
+    body: dict[str, Any]
+
+    @property
+    def good(self) -> bool:
+        return self.status == 200 and self.transport == "complete" and bool(self.text)
+
+
+def read_reply(exchange: Exchange) -> Reply:
+    """A chat, completion or error body; whatever cannot be read is None or empty."""
+    try:
+        value = json.loads(exchange.response_body)
+    except ValueError:
+        value = None
+    body: dict[str, Any] = value if isinstance(value, dict) else {}
+    error = body.get("error") if isinstance(body.get("error"), dict) else body.get("detail")
+    error = error if isinstance(error, dict) else {}
+    choices = body.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    message = first.get("message") if isinstance(first.get("message"), dict) else {}
+    text = message.get("content") or first.get("text") or ""
+    try:
+        wait = float(exchange.retry_after) if exchange.retry_after is not None else None
+    except ValueError:
+        wait = None
+    return Reply(
+        status=exchange.status,
+        served_model=body.get("model") if isinstance(body.get("model"), str) else None,
+        text=text if isinstance(text, str) else "",
+        retry_after=wait,
+        code=str(error["code"]) if "code" in error else None,
+        permanent=error.get("permanent") if isinstance(error.get("permanent"), bool) else None,
+        transport=exchange.transport,
+        body=body,
+    )
+
+
+class Target:
+    """What every target can do: answer chats by HTTP."""
+
+    name = "http"
+    has_unload = False
+
+    def __init__(self, url: str, log: EventLog, *, max_tokens: int = 32, timeout: float = 60.0) -> None:
+        self.url, self.log, self.max_tokens, self.timeout = url.rstrip("/"), log, max_tokens, timeout
+
+    def chat_path(self) -> str:
+        return "/v1/chat/completions"
+
+    async def ask(self, model: str, lane: str, prompt: str = "Name one colour.", **more: Any) -> Reply:
+        """One chat, recorded as `request` and `response`."""
+        number = self.log.next_id()
+        fields = {"model": model, "messages": [{"role": "user", "content": prompt}], "max_tokens": self.max_tokens, "temperature": 0}
+        body = json.dumps(fields).encode()
+        self.log.write("request", id=number, lane=lane, model=model, **more)
+        exchange = await fetch(self.url + self.chat_path(), "POST", body, self.timeout, JSON)
+        reply = read_reply(exchange)
+        self.log.write(
+            "response",
+            id=number,
+            lane=lane,
+            model=model,
+            status=reply.status,
+            transport=reply.transport,
+            served_model=reply.served_model,
+            answered=bool(reply.text),
+            text_sha256=hashlib.sha256(reply.text.encode()).hexdigest(),
+            body_sha256=hashlib.sha256(exchange.response_body).hexdigest(),
+            retry_after=reply.retry_after,
+            code=reply.code,
+            permanent=reply.permanent,
+            **more,
+        )
+        return reply
+
+    async def ask_until_served(self, model: str, lane: str, limit: float, **more: Any) -> list[Reply]:
+        """Ask again while told 503 with Retry-After, as a patient caller does, for at most `limit` seconds."""
+        until, replies = time.monotonic() + limit, list[Reply]()
+        while True:
+            reply = await self.ask(model, lane, **more)
+            replies.append(reply)
+            wait = reply.retry_after
+            if reply.status != 503 or wait is None or time.monotonic() + wait > until:
+                return replies
+            await asyncio.sleep(wait)
+
+    async def read_json(self, path: str) -> dict[str, Any]:
+        """A JSON object by GET. Raises EvidenceError."""
+        exchange = await fetch(self.url + path, timeout_seconds=10.0)
+        try:
+            value = json.loads(exchange.response_body) if exchange.status == 200 else None
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            raise EvidenceError(f"GET {path}: found status {exchange.status}, {exchange.transport}, expected a JSON object", code=4)
+        return value
+
+    async def read_listing(self) -> Listing:
+        raise NotImplementedError
+
+    def note_listing(self, listing: Listing, label: str) -> None:
+        """Record a listing, and whether each process that it names lives by the system's own account."""
+        models = [
+            {
+                "model": one.model,
+                "state": one.state,
+                "pid": one.pid,
+                "started_ticks": one.started_ticks,
+                "alive": None if one.pid is None else read_started(one.pid) == one.started_ticks,
+                "reservation_bytes": one.reservation_bytes,
+                "pinned": one.pinned,
+            }
+            for one in listing.models
+        ]
+        self.log.write("listing", label=label, free_bytes=listing.free_bytes, total_bytes=listing.total_bytes, source=listing.source, models=models)
+
+    async def list(self, label: str) -> Listing:
+        """Read and record a listing."""
+        listing = await self.read_listing()
+        self.note_listing(listing, label)
+        return listing
+
+    def note_process(self, one: Resident) -> None:
+        """Record whether the process that a listing named still runs, by the system's own account."""
+        if one.pid is not None:
+            alive = read_started(one.pid) == one.started_ticks
+            self.log.write("process", model=one.model, pid=one.pid, started_ticks=one.started_ticks, alive=alive)
+
+    async def watch(self, stop: asyncio.Event, every: float = 0.02) -> None:
+        """Record each listing that differs from the one before, until told to stop."""
+        before: Listing | None = None
+        while not stop.is_set():
+            listing = await self.read_listing()
+            if listing.changed_from(before):
+                self.note_listing(listing, "watch")
+                before = listing
+            await asyncio.sleep(every)
+
+    async def steer(self, path: str, **fields: Any) -> int | None:
+        """POST to a route that steers, recorded; gives the status."""
+        exchange = await fetch(self.url + path, "POST", json.dumps(fields).encode(), 60.0, JSON)
+        self.log.write("steer", path=path, fields=fields, status=exchange.status)
+        return exchange.status
+
+    async def read_account(self) -> None:
+        """Record the target's own account of its events, where it keeps one."""
+
+
+class SupervisorTarget(Target):
+    """`evidence serve`."""
+
+    name = "supervisor"
+    has_unload = True
+
+    async def read_listing(self) -> Listing:
+        value = await self.read_json("/v1/models")
+        device = value.get("device", {})
+        models = tuple(
+            Resident(one["id"], one["state"], one["pid"], one["started_ticks"], one["reservation_bytes"], one["pinned"])
+            for one in value.get("data", [])
+        )
+        return Listing(models, device.get("free_bytes"), device.get("total_bytes"), device.get("source"))
+
+    async def read_account(self) -> None:
+        for event in (await self.read_json("/admin/events")).get("events", []):
+            fields = {key: value for key, value in event.items() if key not in ("t", "event")}
+            self.log.write("account", what=event["event"], at=self.log.since_begun(event["t"]), **fields)
+
+
+class SieTarget(Target):
+    """SIE by its HTTP API: it loads on the first request and evicts by itself, and tells states alone."""
+
+    name = "sie"
+
+    async def read_listing(self) -> Listing:
+        value = await self.read_json("/v1/models")
+        models = tuple(
+            Resident(str(one["name"]), "unloaded" if one.get("state") in ("available", "failed") else str(one.get("state")), None, None, None, False)
+            for one in cast(list[dict[str, Any]], value.get("models", []))
+        )
+        return Listing(models, None, None, None)
+
+
+TARGETS = {"supervisor": SupervisorTarget, "sie": SieTarget}

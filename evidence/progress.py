@@ -1,0 +1,46 @@
+"""The one door to tqdm: a bar with phase, done, total and rate on a terminal, nothing at all in a pipe."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import NoReturn, TextIO
+
+from tqdm import tqdm
+
+
+class Progress:
+    """How far a piece of work of `total` steps has come; silent unless `stream` is a terminal and `quiet` is off."""
+
+    def __init__(
+        self, total: int, *, unit: str = "request", quiet: bool = False, stream: TextIO | None = None, title: str = ""
+    ) -> None:
+        target = sys.stderr if stream is None else stream
+        self.done = 0
+        self.bar: tqdm[NoReturn] = tqdm(
+            total=total, unit=f" {unit}", desc=title or None, file=target, disable=quiet or not target.isatty(), leave=True,
+            dynamic_ncols=True, mininterval=0.1,
+            bar_format="{desc} {percentage:3.0f}% |{bar}| {n_fmt}/{total_fmt}{unit} [{elapsed}<{remaining}, {rate_fmt}]",
+        )  # fmt: skip
+
+    def phase(self, name: str) -> None:
+        """Names what is being done now."""
+        self.bar.set_description_str(name)
+
+    def advance(self, steps: int = 1) -> None:
+        """Counts finished steps."""
+        self.done += steps
+        self.bar.update(steps)
+
+    def say(self, text: str) -> None:
+        """A line for a person above the bar; silent in a pipe, as the bar is."""
+        if not self.bar.disable:
+            self.bar.write(text, file=self.bar.fp)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.close()

@@ -1,0 +1,348 @@
+"""The maintenance check: is this archive whole, is it ours, and do the trusted verifiers accept it?
+
+    digests      the detached files give the digests of the .tgz and of the tar stream
+    members      every header, name and limit is what the writer writes (evidence.archive)
+    checksums    `SHA256SUMS` lists exactly what is there, with its digests
+    schemas      every JSON file is strict JSON and fits its schema
+    trusted      verifiers, proxy and schemas inside are byte for byte the ones shipped here
+    inputs       hashes that package files state of one another are true
+    retained     the files that a repository keeps are the archive's bytes
+    verify-*.py  the trusted verifiers, with mutation controls, on an unpacked copy
+
+A stage passes only when it had something to verify and verified all of it. Code that came inside an archive is
+never run.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from evidence import shapes, shipped
+from evidence.archive import folder, inputs, layout, reader, strictjson, sums
+from evidence.archive.grammar import LIMITS, SUMS_NAME, Refusal
+from evidence.archive.unpack import unpack
+from evidence.errors import EvidenceError
+from evidence.verdict import Finding, Stage, Validation, unreadable
+
+VERIFIER_SECONDS = 900
+
+
+def validate(
+    archive: Path,
+    *,
+    source_root: Path | None = None,
+    verify_results: bool = False,
+    mutation_control: str | None = "plain",
+    quiet: bool = False,
+) -> Validation:
+    """Check the archive with its detached digests, the retained tree and, when asked, the trusted verifiers.
+
+    Raises `EvidenceError` when something cannot be read at all; whatever is wrong with what was read is a finding.
+    """
+    if archive.is_dir():
+        raise unreadable(archive, "a folder")
+    return _check(archive, True, source_root, mutation_control, verify_results)
+
+
+def verify(path: Path, *, mutation_control: str | None = None) -> Validation:
+    """Check a package folder or an archive, and run the trusted verifiers on it. Detached digests may be absent."""
+    return _check(path, False, None, mutation_control, True)
+
+
+def _check(path: Path, detached: bool, source_root: Path | None, mutation: str | None, run: bool) -> Validation:
+    validation = Validation(str(path))
+    examined = _Examined()
+    handle = None if path.is_dir() else reader.open_archive(path)
+    try:
+        if handle is None:
+            reading = folder.read_folder(path, examine=examined.take, wanted=_wanted)
+        else:
+            reading = reader.read_archive(handle, path.name, examine=examined.take, wanted=_wanted)
+            validation.facts |= {"archive SHA-256": reading.tgz_sha256, "tar SHA-256": reading.tar_sha256 or "unknown"}
+            digests = _digests(path, reading, detached)
+            if digests is not None:
+                validation.stages.append(digests)
+        members = Stage("members", max(1, len(reading.members)), len(reading.members), _findings(reading.findings))
+        validation.stages.append(members)
+        if not reading.complete:
+            return validation
+        members.note = f"{reading.payload_bytes} bytes"
+        examined.close(reading.members)
+        validation.stages += [
+            _checksums(reading, examined),
+            examined.stage,
+            _trusted(reading),
+            _inputs(reading, examined, handle is not None),
+        ]
+        if source_root is not None:
+            validation.stages.append(_retained(source_root, path.name, reading))
+        if run and not any(stage.exit_code for stage in validation.stages):
+            _run(validation, handle, path, reading, mutation)
+        return validation
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _wanted(name: bytes) -> bool:
+    return name.endswith(b".json") or name.endswith(b"/SHA256SUMS")
+
+
+def _findings(refusals: Iterable[Refusal]) -> list[Finding]:
+    return [Finding(one.code, one.place, one.found, one.expected) for one in refusals]
+
+
+def _digests(path: Path, reading: reader.Reading, required: bool) -> Stage | None:
+    """Compare with `x.tgz.sha256`, and with `x.tar.sha256` where that is; say when only the compressor differs."""
+    packed, stream = path.with_name(f"{path.name}.sha256"), path.with_name(f"{path.stem}.tar.sha256")
+    stage = Stage("digests")
+    agrees: dict[str, bool] = {}
+    for file, name, digest in (
+        (packed, path.name, reading.tgz_sha256),
+        (stream, f"{path.stem}.tar", reading.tar_sha256),
+    ):
+        if not os.path.lexists(file) and not (required and file is packed):
+            continue
+        stage.expected += 1
+        if not digest:
+            continue  # the stream was refused before its end; that finding says why
+        try:
+            stated = sums.read_detached(file, name)
+        except Refusal as refusal:
+            stage.findings += _findings([refusal])
+            continue
+        agrees[name] = stated == digest
+        stage.verified += stated == digest
+        if stated != digest:
+            code = "archive-digest" if file is packed else "tar-digest"
+            stage.findings.append(Finding(code, file.name, f"{name} has SHA-256 {digest}", stated))
+    if agrees.get(path.name) is False and agrees.get(f"{path.stem}.tar"):
+        stage.findings = [
+            Finding("gzip-differs", path.name, "tar equal, gzip differs: the same stream, compressed by another program",
+                    "the published .tgz bytes")
+        ]  # fmt: skip
+    return stage if stage.expected else None
+
+
+def _checksums(reading: reader.Reading, examined: _Examined) -> Stage:
+    stage = Stage("checksums", len(reading.members) - (SUMS_NAME in reading.members))
+    stated = reading.members.get(SUMS_NAME)
+    right = sums.render(reading.members)
+    if stated is None:
+        stage.findings.append(Finding("sums-missing", SUMS_NAME, "no such file", "the checksums of every file"))
+    elif hashlib.sha256(right).hexdigest() == stated and right:
+        stage.verified = stage.expected
+    elif examined.sums is None:
+        stage.findings.append(Finding("sums-mismatch", SUMS_NAME, "not the checksums of what is here", "those"))
+    else:
+        stage.findings = _findings(sums.compare(examined.sums, reading.members))
+    return stage
+
+
+@functools.cache
+def _trusted_files() -> dict[str, str]:
+    """Name in a package -> digest, of everything that this project ships into every package."""
+    return {
+        name if name.startswith("schemas/") else name.partition("/")[2]: hashlib.sha256(content).hexdigest()
+        for name, content in shipped.files().items()
+    }
+
+
+def _trusted(reading: reader.Reading) -> Stage:
+    """The package's verifiers, proxy and schemas are the trusted ones, and no other code is there."""
+    trusted = _trusted_files()
+    stage = Stage("trusted", len(trusted))
+    for name, digest in trusted.items():
+        found = reading.members.get(name)
+        stage.verified += found == digest
+        if found is None:
+            stage.findings.append(Finding("trusted-missing", name, "not there", "the shipped file"))
+        elif found != digest:
+            stage.findings.append(Finding("trusted-differs", name, f"SHA-256 {found}", f"{digest} as shipped"))
+    for name in reading.members:
+        if name not in trusted and (
+            name.endswith((".py", ".pyc", ".so")) or name.startswith(("checking/", "schemas/"))
+        ):
+            stage.findings.append(
+                Finding("trusted-unknown", name, "code or schema of unknown origin", "only shipped files")
+            )
+    return stage
+
+
+def _inputs(reading: reader.Reading, examined: _Examined, packed: bool) -> Stage:
+    stage = Stage("inputs")
+    stage.expected, stage.verified, refusals = inputs.check(
+        examined.kept, reading.members, reading.top if packed else None
+    )
+    stage.findings = _findings(refusals)
+    return stage
+
+
+def _retained(root: Path, archive: str, reading: reader.Reading) -> Stage:
+    """Compare the retained tree with the archive: the same bytes, but for README.md and SHA256SUMS."""
+    texts: dict[str, bytes] = {}
+    kept = folder.read_folder(
+        root,
+        examine=texts.__setitem__,
+        wanted=lambda name: name.endswith((b"package/README.md", b"package/SHA256SUMS")),
+    )
+    required = {name for name in reading.members if layout.is_retained(name)}
+    stage = Stage("retained", len(required | set(kept.members)), findings=_findings(kept.findings))
+    if not kept.complete:
+        return stage
+    for name in sorted(required | set(kept.members)):
+        found, right = kept.members.get(name), reading.members.get(name)
+        if found is None:
+            stage.findings.append(Finding("retained-missing", name, "not in the retained tree", "every retained file"))
+        elif right is None:
+            stage.findings.append(Finding("retained-unknown", name, "not in the archive", "only files of the archive"))
+        elif name not in layout.FORMS and found != right:
+            stage.findings.append(Finding("retained-differs", name, f"SHA-256 {found}", f"{right} as in the archive"))
+        else:
+            stage.verified += 1
+    stage.findings += _findings(sums.compare(texts.get(SUMS_NAME, b""), kept.members, f"{root.name}/{SUMS_NAME}"))
+    guide = texts.get("README.md", b"").decode(errors="replace")
+    for fact, what in ((archive, "archive's name"), (reading.tgz_sha256, "archive's SHA-256"),
+                       (f"{len(reading.members)} files", "number of files")):  # fmt: skip
+        if fact not in guide.replace(",", ""):
+            stage.findings.append(Finding("retained-guide", "README.md", f"no word of the {what}", fact))
+    return stage
+
+
+class _Examined:
+    """What is learned of JSON files while they pass: nothing but small facts is kept."""
+
+    def __init__(self) -> None:
+        self.stage = Stage("schemas")
+        self.sums: bytes | None = None
+        self.kept: dict[str, Any] = {}
+        self._judged = 0
+
+    def take(self, name: str, content: bytes) -> None:
+        """Judge one JSON file, or keep `SHA256SUMS`; what is wrong becomes a finding of the stage."""
+        if not name.endswith(".json"):
+            self.sums = content if name == SUMS_NAME else self.sums
+            return
+        schema = layout.schema_of(name)
+        self._judged += 1
+        if schema == layout.ORIGINAL:
+            return
+        self.stage.expected += 1
+        try:
+            value = strictjson.parse(content, name)
+        except Refusal as refusal:
+            self.stage.findings += _findings([refusal])
+            return
+        if schema is None:
+            self.stage.findings.append(
+                Finding("schema-unknown", name, "a JSON file of no kind", "a path of the package tree")
+            )
+            return
+        faults = [] if _acceptor(schema)(value) else list(_judge(schema, value, name))
+        self.stage.findings += faults
+        self.stage.verified += not faults
+        if not faults and inputs.is_wanted(name):
+            self.kept[name] = value
+
+    def close(self, members: Iterable[str]) -> None:
+        """Name what was too large to be looked at; nothing is passed over in silence."""
+        unseen = sum(name.endswith(".json") for name in members) - self._judged
+        if unseen:
+            self.stage.expected += unseen
+            limit = f"at most {LIMITS.json_bytes} bytes each"
+            self.stage.findings.append(Finding("limit-json", "package", f"{unseen} JSON files over the limit", limit))
+
+
+@functools.cache
+def _schemas() -> dict[str, Any]:
+    files = shipped.files()
+    return {name.partition("/")[2]: json.loads(data) for name, data in files.items() if name.startswith("schemas/")}
+
+
+@functools.cache
+def _acceptor(name: str) -> Callable[[Any], bool]:
+    accept = shapes.acceptor(_schemas(), f"{name}.schema.json")
+    return accept if accept is not None else lambda _: False
+
+
+@functools.cache
+def _validator(name: str) -> Any:
+    import jsonschema
+    import referencing
+
+    rows = [(key, referencing.Resource.from_contents(schema)) for key, schema in _schemas().items()]
+    registry: Any = referencing.Registry().with_resources(rows)
+    return jsonschema.Draft202012Validator(_schemas()[f"{name}.schema.json"], registry=registry)
+
+
+def _judge(name: str, value: Any, place: str) -> Iterable[Finding]:
+    """Yield what jsonschema says, at most twenty findings a file, each with its JSON pointer."""
+    for count, error in enumerate(_validator(name).iter_errors(value)):
+        if count == 20:
+            yield Finding("schema-more", place, "more than 20 findings", "none")
+            return
+        pointer = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in error.absolute_path)
+        rule = f"{error.validator} {json.dumps(error.validator_value)[:120]}"
+        yield Finding(f"schema-{_kebab(error.validator)}", f"{place}#{pointer}", error.message[:200], rule)
+
+
+def _kebab(word: str) -> str:
+    return "".join(f"-{one.lower()}" if one.isupper() else one for one in word)
+
+
+def _run(validation: Validation, handle: int | None, path: Path, reading: reader.Reading, mutation: str | None) -> None:
+    """Run every trusted verifier in a process of its own, several at once, as a sceptic would."""
+    scripts = sorted(shipped.verifiers().glob("verify-*.py"))
+    if not scripts:
+        raise EvidenceError("found no verifiers, expected verify-*.py among the shipped files", "install again")
+    with tempfile.TemporaryDirectory(prefix="evidence-") as scratch:
+        package = path if handle is None else unpack(handle, reading, Path(scratch) / "unpacked")
+        with ThreadPoolExecutor(max_workers=min(len(scripts), os.cpu_count() or 1)) as pool:
+            rows = pool.map(lambda script: _verifier(script, package.resolve(), Path(scratch), mutation), scripts)
+            for stage, mutations in rows:
+                validation.stages.append(stage)
+                validation.mutations += mutations
+
+
+def _verifier(script: Path, package: Path, scratch: Path, mutation: str | None) -> tuple[Stage, list[dict[str, Any]]]:
+    stage = Stage(script.name, 1)
+    command = [sys.executable, "-I", "-B", str(script), str(package), "--json"]
+    if mutation is not None:
+        command.append("--mutation-control" if mutation == "plain" else f"--mutation-control={mutation}")
+    environment = {"PATH": os.environ.get("PATH", ""), "TMPDIR": str(scratch), "LC_ALL": "C.UTF-8"}
+    try:
+        ran = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, cwd=scratch, env=environment,
+            timeout=VERIFIER_SECONDS, check=False,
+        )  # fmt: skip
+        said = json.loads(ran.stdout)
+        findings = [Finding(row["code"], row["path"], row["found"], row["expected"]) for row in said["findings"]]
+        mutations = [{"verifier": script.name} | row for row in said["mutations"]]
+        counts, message = dict(said["counts"]), str(said.get("message", ""))
+    except subprocess.TimeoutExpired:
+        stage.status = 2
+        stage.findings = [Finding("verifier-failed", script.name, f"no verdict in {VERIFIER_SECONDS} s", "a verdict")]
+        return stage, []
+    except (ValueError, KeyError, TypeError):
+        stage.status = 2
+        last = (ran.stderr.decode(errors="replace").strip().splitlines() or ["no output"])[-1]
+        stage.findings = [Finding("verifier-failed", script.name, f"exit {ran.returncode}: {last[:200]}", "JSON")]
+        return stage, []
+    stage.findings = findings
+    stage.note = ", ".join([*(f"{number} {what}" for what, number in sorted(counts.items())), *filter(None, [message])])
+    stage.verified = int(ran.returncode == 0)
+    stage.status = ran.returncode if ran.returncode in (2, 3) else 0
+    if mutation is not None and ran.returncode == 0 and not mutations:
+        stage.status = 3
+        stage.findings.append(Finding("mutation-none", script.name, "no mutation control was run", "at least one"))
+    return stage, mutations

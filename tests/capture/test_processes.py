@@ -1,0 +1,160 @@
+"""No process outlives the runner, and how each ended is known."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from evidence.capture.processes import PACKAGE_ROOT, choose_port, find_group, is_port_free, start_process
+from evidence.errors import EvidenceError
+
+# A child that starts a grandchild in the group and one with a session of its own, then says all three ids.
+FAMILY = """
+import os, subprocess, sys, time
+near = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
+far = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"], start_new_session=True)
+print("ready", os.getpid(), near.pid, far.pid, flush=True)
+time.sleep(600)
+"""
+DEAF = (
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready x', flush=True); time.sleep(600)"
+)
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-S", "-c", code]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return False
+
+
+def wait_until_gone(pids: list[int], seconds: float = 15) -> list[int]:
+    deadline = time.monotonic() + seconds
+    while (left := [pid for pid in pids if is_alive(pid)]) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return left
+
+
+def test_the_exit_code_and_the_log_are_kept(tmp_path: Path) -> None:
+    async def go() -> None:
+        process = await start_process("child", python("print('words'); raise SystemExit(7)"), log_path=tmp_path / "log")
+        end = await asyncio.wait_for(process.ended, 10)
+        assert (end.exit_code, end.signal, end.expected) == (7, None, False)
+        assert process.died.is_set()
+        assert end.describe() == "ended with exit code 7"
+
+    asyncio.run(go())
+    assert (tmp_path / "log").read_text() == "words\n"
+
+
+def test_a_signal_is_told_from_an_exit(tmp_path: Path) -> None:
+    async def go() -> None:
+        process = await start_process("child", python("import time; time.sleep(600)"), log_path=tmp_path / "log")
+        os.kill(process.pid, signal.SIGSEGV)
+        end = await asyncio.wait_for(process.ended, 10)
+        assert (end.exit_code, end.signal) == (None, signal.SIGSEGV)
+        assert end.describe() == "ended by signal SIGSEGV"
+
+    asyncio.run(go())
+
+
+def test_stop_ends_the_whole_family_and_is_expected(tmp_path: Path) -> None:
+    async def go() -> list[int]:
+        process = await start_process("family", python(FAMILY), log_path=tmp_path / "log")
+        pids = [int(word) for word in (await process.announcement(20)).split()]
+        assert pids[0] == process.pid
+        assert find_group(process.pid) == sorted(pids)
+        end = await process.stop(0.3)
+        assert end.expected
+        assert not process.died.is_set()
+        assert await process.stop() == end
+        return pids
+
+    assert wait_until_gone(asyncio.run(go())) == []
+
+
+def test_a_deaf_process_is_killed_after_its_grace(tmp_path: Path) -> None:
+    async def go() -> None:
+        process = await start_process("deaf", python(DEAF), log_path=tmp_path / "log")
+        await process.announcement(20)
+        end = await asyncio.wait_for(process.stop(0.1), 10)
+        assert end.signal == signal.SIGKILL
+
+    asyncio.run(go())
+
+
+RUNNER = """
+import asyncio, pathlib, sys
+sys.path.insert(0, sys.argv[1])
+from evidence.capture.processes import start_process
+async def go():
+    family = await start_process("family", [sys.executable, "-S", "-c", sys.argv[3]], log_path=pathlib.Path(sys.argv[2]), grace=0.2)
+    print(await family.announcement(20), flush=True)
+    await asyncio.sleep(600)
+asyncio.run(go())
+"""
+
+
+def test_a_killed_runner_leaves_nothing_behind(tmp_path: Path) -> None:
+    runner = subprocess.Popen(
+        [sys.executable, "-c", RUNNER, str(PACKAGE_ROOT), str(tmp_path / "log"), FAMILY], stdout=subprocess.PIPE
+    )
+    assert runner.stdout is not None
+    pids = [int(word) for word in runner.stdout.readline().split()]
+    assert len(pids) == 3
+    assert all(is_alive(pid) for pid in pids)
+    runner.send_signal(signal.SIGKILL)
+    runner.wait(10)
+    assert wait_until_gone(pids) == []
+
+
+def test_a_killed_watcher_takes_the_process_along(tmp_path: Path) -> None:
+    async def go() -> int:
+        process = await start_process("child", python("import time; time.sleep(600)"), log_path=tmp_path / "log")
+        os.kill(process._watcher.pid, signal.SIGKILL)
+        end = await asyncio.wait_for(process.ended, 10)
+        assert not end.expected
+        return process.pid
+
+    assert wait_until_gone([asyncio.run(go())]) == []
+
+
+def test_a_program_that_is_not_there_is_one_error(tmp_path: Path) -> None:
+    with pytest.raises(EvidenceError, match="No such file or directory: /no/such/program"):
+        asyncio.run(start_process("thing", ["/no/such/program"], log_path=tmp_path / "log"))
+
+
+def test_a_process_that_ends_before_its_announcement_says_why(tmp_path: Path) -> None:
+    async def go() -> None:
+        process = await start_process("child", python("raise SystemExit('cannot do it')"), log_path=tmp_path / "log")
+        await process.announcement(20)
+
+    with pytest.raises(EvidenceError, match="exit code 1: cannot do it"):
+        asyncio.run(go())
+
+
+def test_an_announcement_that_does_not_come_is_an_error(tmp_path: Path) -> None:
+    async def go() -> None:
+        process = await start_process("mute", python("import time; time.sleep(600)"), log_path=tmp_path / "log")
+        try:
+            await process.announcement(0.05)
+        finally:
+            await process.stop(0)
+
+    with pytest.raises(EvidenceError, match="mute was not ready within"):
+        asyncio.run(go())
+
+
+def test_a_chosen_port_is_free_and_not_ephemeral() -> None:
+    port = choose_port()
+    assert is_port_free("127.0.0.1", port)
+    assert 20000 <= port < 32768

@@ -1,0 +1,287 @@
+"""Strict readers: JSON, the form of package JSON, server-sent events, SHA256SUMS.
+
+JSON here is RFC 8259 with nothing left to taste: UTF-8 without BOM, no duplicate keys, no NaN or
+Infinity, integers within +-(2^53-1), other numbers finite as a double and at most 40 characters, nesting
+at most 64 and decided before parsing, no lone surrogates. Integers become int, all other numbers
+Decimal, which keeps the value exactly as it was written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+MAX_DEPTH = 64
+MAX_INTEGER = 2**53 - 1
+MAX_NUMBER_LENGTH = 40
+
+_STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"'
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
+_LINE = re.compile(
+    r"^( *)(?:(?:" + _STRING + r": )?(?:([\[{])|(?:" + _STRING + r"|-?[0-9][0-9.eE+-]*|true|false|null|\[\]|\{\}),?)"
+    r"|([\]}]),?)\n",
+    re.MULTILINE,
+)
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_DIGEST_LINE = re.compile(rb"([0-9a-f]{64})  ([^\n]+)\n")
+
+
+class JsonFault(Exception):
+    """Bytes that are no JSON document in the strict sense: code, place, what was found and expected."""
+
+    def __init__(self, code: str, place: str, found: str, expected: str) -> None:
+        super().__init__("%s at %s: %s, expected %s" % (code, place, found, expected))
+        self.code = code
+        self.place = place
+        self.found = found
+        self.expected = expected
+
+
+def shown(value: object, limit: int = 80) -> str:
+    """A value as it may stand in one line of output: printable ASCII, cut at the limit."""
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    text = text.encode("ascii", "backslashreplace").decode()
+    text = "".join(c if " " <= c <= "~" else "\\x%02x" % ord(c) for c in text)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def _pairs(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        seen = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise JsonFault("json-duplicate-key", "", "key %s twice in one object" % shown(key), "once")
+            seen.add(key)
+    return made
+
+
+def _sorted_pairs(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    made = _pairs(pairs)
+    keys = list(made)
+    if keys != sorted(keys):
+        raise _Unsorted
+    return made
+
+
+class _Unsorted(Exception):
+    """An object whose keys are not in order: found while parsing, told as a fault of form."""
+
+
+def _integer(text: str) -> int:
+    if len(text) > 17 or not -MAX_INTEGER <= int(text) <= MAX_INTEGER:
+        raise JsonFault("json-number", "", "integer %s" % shown(text, 30), "within +-(2^53-1)")
+    return int(text)
+
+
+def _decimal(text: str) -> Decimal:
+    if len(text) > MAX_NUMBER_LENGTH:
+        raise JsonFault("json-number", "", "a number of %d characters" % len(text), "at most %d" % MAX_NUMBER_LENGTH)
+    size = abs(float(text))
+    if size > 1.7976931348623157e308:
+        raise JsonFault("json-number", "", "number %s" % shown(text, 30), "a finite one")
+    return Decimal(text)
+
+
+def _constant(text: str) -> Any:
+    raise JsonFault("json-number", "", text, "a number of JSON")
+
+
+_decode = json.JSONDecoder(
+    object_pairs_hook=_pairs, parse_int=_integer, parse_float=_decimal, parse_constant=_constant
+).decode
+_decode_sorted = json.JSONDecoder(
+    object_pairs_hook=_sorted_pairs, parse_int=_integer, parse_float=_decimal, parse_constant=_constant
+).decode
+
+
+def depth(text: str) -> int:
+    """How deep brackets nest outside strings, found without parsing; too many brackets is decided first."""
+    level = deepest = 0
+    for match in _TOKEN.finditer(text):
+        token = match.group()
+        if token in "[{":
+            level += 1
+            deepest = max(deepest, level)
+        elif token in "]}":
+            level -= 1
+    return deepest
+
+
+def decode_text(data: bytes) -> str:
+    """UTF-8 without BOM as text. Raises JsonFault json-encoding."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise JsonFault("json-encoding", "byte %d" % error.start, "bytes that are not UTF-8", "UTF-8") from None
+    if text.startswith("\ufeff"):
+        raise JsonFault("json-encoding", "byte 0", "a byte order mark", "UTF-8 without one")
+    return text
+
+
+def _parse(text: str, decode: Any) -> Any:
+    if text.count("{") + text.count("[") > MAX_DEPTH and depth(text) > MAX_DEPTH:
+        raise JsonFault("json-depth", "", "nesting deeper than %d" % MAX_DEPTH, "at most %d" % MAX_DEPTH)
+    try:
+        value = decode(text)
+    except json.JSONDecodeError as error:
+        place = "line %d column %d" % (error.lineno, error.colno)
+        raise JsonFault("json-syntax", place, error.msg.lower(), "one JSON document") from None
+    if _SURROGATE.search(text):
+        try:
+            json.dumps(value, ensure_ascii=False, default=str).encode("utf-8")
+        except UnicodeEncodeError:
+            raise JsonFault("json-encoding", "", "a lone surrogate", "whole characters") from None
+    return value
+
+
+def parse_json(text: str) -> Any:
+    """One JSON document in the strict sense. Raises JsonFault."""
+    return _parse(text, _decode)
+
+
+def read_json(data: bytes) -> Any:
+    """One JSON document from bytes. Raises JsonFault."""
+    return _parse(decode_text(data), _decode)
+
+
+_decode_body = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant).decode
+_LARGE = re.compile(r"[0-9]{300}|[0-9][eE]\+?[0-9]{3}")
+
+
+def parse_body(text: str) -> Any:
+    """JSON that an engine wrote: as strict, but any finite number. Raises JsonFault."""
+    if text.count("{") + text.count("[") > MAX_DEPTH and depth(text) > MAX_DEPTH:
+        raise JsonFault("json-depth", "", "nesting deeper than %d" % MAX_DEPTH, "at most %d" % MAX_DEPTH)
+    if _LARGE.search(text):
+        return _parse(text, _decode)
+    try:
+        return _decode_body(text)
+    except json.JSONDecodeError as error:
+        raise JsonFault("json-syntax", "column %d" % error.colno, error.msg.lower(), "one JSON document") from None
+
+
+def read_body(data: bytes) -> Any:
+    """JSON that an engine wrote, from bytes. Raises JsonFault."""
+    return parse_body(decode_text(data))
+
+
+def form_fault(text: str) -> Optional[JsonFault]:
+    """What keeps a text from the package form: two spaces a level, one element a line, one final newline.
+
+    Together with strict parsing and sorted keys this is the whole form, and it bounds the nesting too.
+    """
+    lines = _LINE.findall(text)
+    if len(lines) != text.count("\n") or not text.endswith("\n"):
+        for number, line in enumerate(text.split("\n"), 1):
+            if not _LINE.match(line + "\n"):
+                return JsonFault("json-form", "line %d" % number, shown(line, 40), "two spaces a level, one element a line")
+        return JsonFault("json-form", "line %d" % (len(lines) or 1), "no final newline", "one final newline")
+    level = 0
+    for number, (indent, opener, closer) in enumerate(lines, 1):
+        if closer:
+            level -= 1
+        if len(indent) != 2 * level:
+            return JsonFault("json-form", "line %d" % number, "%d spaces" % len(indent), "%d" % (2 * max(level, 0)))
+        if opener:
+            level += 1
+    return None
+
+
+def read_document(data: bytes) -> Tuple[Any, Optional[JsonFault]]:
+    """A JSON file of the package: its value, and what is wrong with its form while it can be read at all.
+
+    Raises JsonFault when it is no strict JSON.
+    """
+    text = decode_text(data)
+    try:
+        value = _parse(text, _decode_sorted)
+    except _Unsorted:
+        return _parse(text, _decode), JsonFault("json-form", "", "keys out of order", "keys sorted in every object")
+    return value, form_fault(text)
+
+
+class Event(NamedTuple):
+    """One server-sent event: its type (`message` unless named) and its data."""
+
+    name: str
+    data: str
+
+
+def read_events(data: bytes) -> List[Event]:
+    """The events of a stream by the WHATWG rules. Raises JsonFault json-encoding on bytes that are not UTF-8.
+
+    LF, CRLF or CR ends a line; `data` lines join with a newline; comments and unknown fields are ignored;
+    one leading BOM is dropped; a blank line ends an event; what follows the last blank line is no event.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise JsonFault("json-encoding", "byte %d" % error.start, "bytes that are not UTF-8", "UTF-8") from None
+    if text.startswith("\ufeff"):
+        text = text[1:]
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n")
+    lines.pop()
+    events: List[Event] = []
+    held: List[str] = []
+    name = ""
+    for line in lines:
+        if line.startswith("data: "):
+            held.append(line[6:])
+        elif not line:
+            if held:
+                events.append(Event(name or "message", held[0] if len(held) == 1 else "\n".join(held)))
+                held = []
+            name = ""
+        else:
+            field, _, value = line.partition(":")
+            value = value[1:] if value.startswith(" ") else value
+            if field == "data":
+                held.append(value)
+            elif field == "event":
+                name = value
+    return events
+
+
+class SumsFault(Exception):
+    """SHA256SUMS is not in the form that this project writes: code, place, what was found and expected."""
+
+    def __init__(self, code: str, place: str, found: str, expected: str) -> None:
+        super().__init__("%s at %s" % (code, place))
+        self.code = code
+        self.place = place
+        self.found = found
+        self.expected = expected
+
+
+def read_sums(data: bytes) -> Dict[str, str]:
+    """Name -> hash of a SHA256SUMS: GNU text form, sorted, no duplicates, nothing else. Raises SumsFault."""
+    if not data:
+        raise SumsFault("sums-empty", "line 1", "nothing", "a line for every file")
+    lines = data.split(b"\n")
+    if lines.pop():
+        raise SumsFault("sums-form", "line %d" % (len(lines) + 1), "no final newline", "one final newline")
+    sums: Dict[str, str] = {}
+    before = b""
+    for number, line in enumerate(lines, 1):
+        match = _DIGEST_LINE.fullmatch(line + b"\n")
+        if match is None or b"\r" in line or b"\\" in line or line[66:67] in (b" ", b"*"):
+            raise SumsFault(
+                "sums-form", "line %d" % number, shown(line.decode("latin-1"), 60), "64 lower-case hex, two spaces, a name"
+            )
+        name = match.group(2)
+        text = name.decode("utf-8", "surrogateescape")
+        if name == before or text in sums:
+            raise SumsFault("sums-duplicate", "line %d" % number, shown(text), "each name once")
+        if name < before:
+            raise SumsFault("sums-order", "line %d" % number, shown(text), "names sorted as bytes")
+        parts = text.split("/")
+        if text == "SHA256SUMS" or "" in parts or "." in parts or ".." in parts:
+            raise SumsFault("sums-path", "line %d" % number, shown(text), "a relative name inside the package")
+        before = name
+        sums[text] = match.group(1).decode()
+    return sums

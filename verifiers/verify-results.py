@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+"""Judge the setting comparisons of an evidence package from its samples and stored bytes.
+
+What you learn: every file is the one that SHA256SUMS names; every comparison has its 144 main and 108 warm
+samples in the right order; every body, receipt, classification, token count, percentile, gate and decision
+follows from the recorded bytes and times, worked out here again and compared.
+"""
+
+import os
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+
+from checking.command import Verifier, main  # noqa: E402
+from checking.limits import NOT_PROVED  # noqa: E402
+from checking.rules import checksums, manifest, settings  # noqa: E402
+
+VERIFIER = Verifier(
+    name="verify-results",
+    learns=__doc__ or "",
+    families=(settings.FAMILY, settings.INDEX_FAMILY, manifest.FAMILY, checksums.EVERYTHING),
+    controls=settings.CONTROLS,
+    not_proved=NOT_PROVED,
+)
+
+if __name__ == "__main__":
+    sys.exit(main(VERIFIER, __file__))
