@@ -62,7 +62,7 @@ from urllib.parse import urlsplit
 MAX_HEAD = 65536  # bytes of one head, and of one trailer section
 MAX_FIELDS = 128  # header lines of one head
 MAX_CHUNK_LINE = 4096  # bytes of one chunk size line with its extensions
-IN_MEMORY = 262144  # a body up to this many bytes is kept in memory until its end
+IN_MEMORY = 65536  # a body up to this many bytes is kept in memory until its end
 BUFFERED = 262144  # bytes waiting for a slow reader before its sender is held back
 RECEIVED = 65536  # bytes asked of a socket at once
 MOST_PENDING = 32  # receipts that may wait for a quiet moment to be written
@@ -655,6 +655,9 @@ class Events(NamedTuple):
     flow: Callable[[], None]  # `full` has changed
 
 
+_SILENT = Events(lambda data: None, lambda side: None, lambda side: None, lambda: None)
+
+
 class Side:
     """One non-blocking socket: sends at once what the kernel takes, and the rest as soon as it can."""
 
@@ -726,6 +729,7 @@ class Side:
             self._watch()
             self._socket.close()
             self._events.lost(self)
+            self._events = _SILENT  # nothing more to tell, and no cycle that keeps the connection in memory
 
     def reset(self) -> None:
         """Close now, so that the peer sees a failure and not an end."""
