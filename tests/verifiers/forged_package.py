@@ -210,7 +210,7 @@ def profile(name: str, state: str) -> dict:
         {"path": "model-00002-of-00002.safetensors", "sha256": sha(f"{name} 2".encode()), "bytes": 1000},
     ]
     return {
-        "id": name, "repository": f"example/{name}", "revision": REVISION, "state": state, "dateSensitive": False,
+        "id": name, "repository": f"example/{name}", "revision": REVISION, "revisionReason": None, "state": state, "dateSensitive": False,
         "license": "apache-2.0", "artifacts": artifacts if state == "accessible" else [],
         "sourceIndexSha256": sha(index) if state == "accessible" else None,
         "template": {"source": "tokenizer_config.json", "sha256": None},
