@@ -1137,10 +1137,10 @@ class Proxy:
         print(f"ready [{host}]:{port}" if ":" in host else f"ready {host}:{port}", flush=True)
         times = self.settings[1:5]
         interval = min(1.0, min(times) / 4)
-        checked = time.monotonic()
+        checked = now = time.monotonic()
         deadline = float("inf")
         while self.connections or self.recorder.pending or not self.draining:
-            self._turn(0 if self.recorder.pending else interval)
+            self._turn(0 if self.recorder.pending else max(0, min(interval, deadline - now)))
             now = time.monotonic()
             if (stopping or self.recorder.failed) and not self.draining:
                 self._drain()
