@@ -177,9 +177,7 @@ def form_fault(text: str) -> Optional[JsonFault]:
     if len(lines) != text.count("\n") or not text.endswith("\n"):
         for number, line in enumerate(text.split("\n"), 1):
             if not _LINE.match(line + "\n"):
-                return JsonFault(
-                    "json-form", "line %d" % number, shown(line, 40), "two spaces a level, one element a line"
-                )
+                return JsonFault("json-form", "line %d" % number, shown(line, 40), "two spaces a level, one element a line")
         return JsonFault("json-form", "line %d" % (len(lines) or 1), "no final newline", "one final newline")
     level = 0
     for number, (indent, opener, closer) in enumerate(lines, 1):
@@ -273,10 +271,7 @@ def read_sums(data: bytes) -> Dict[str, str]:
         match = _DIGEST_LINE.fullmatch(line + b"\n")
         if match is None or b"\r" in line or b"\\" in line or line[66:67] in (b" ", b"*"):
             raise SumsFault(
-                "sums-form",
-                "line %d" % number,
-                shown(line.decode("latin-1"), 60),
-                "64 lower-case hex, two spaces, a name",
+                "sums-form", "line %d" % number, shown(line.decode("latin-1"), 60), "64 lower-case hex, two spaces, a name"
             )
         name = match.group(2)
         text = name.decode("utf-8", "surrogateescape")

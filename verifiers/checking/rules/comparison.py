@@ -103,9 +103,7 @@ class Bodies:
             request = self.request(row["requestSha256"])
             data = self.read(row["responseSha256"])
             known = answer(row["transport"], row["status"], request, data, self.owes_done)
-            self._answers[key] = known._replace(
-                text="x" if known.text else "", reasoning="x" if known.reasoning else ""
-            )
+            self._answers[key] = known._replace(text="x" if known.text else "", reasoning="x" if known.reasoning else "")
         return self._answers[key]
 
 

@@ -94,9 +94,7 @@ def _truth(rule: Any) -> str:
 
 def _row(code: str, rule: Any, *mutations: Mutation, kind: str = "", also: Sequence[str] = ()) -> Check:
     hold = _on_kind(kind, rule) if kind else _on_record(rule)
-    return Check(
-        "lifecycle-" + code, _truth(rule), hold, mutations, (SCHEMA,), tuple("lifecycle-" + one for one in also)
-    )
+    return Check("lifecycle-" + code, _truth(rule), hold, mutations, (SCHEMA,), tuple("lifecycle-" + one for one in also))
 
 
 def _twice(record: Dict[str, Any]) -> Optional[str]:
@@ -135,10 +133,7 @@ def _both(experiment: Dict[str, Any], when: Any) -> Any:
 
 def _evict_recent(experiment: Dict[str, Any]) -> Optional[str]:
     """In the first sequence let the second request push out what the first one brought."""
-    order, pinned = (
-        experiment["protocol"]["churn_request_order"],
-        set(experiment["protocol"]["preloaded_pinned_aliases"]),
-    )
+    order, pinned = experiment["protocol"]["churn_request_order"], set(experiment["protocol"]["preloaded_pinned_aliases"])
     rows = experiment["selected_residency_observations"]
     at = next((number for number, row in enumerate(rows) if row["phase"] == "churn_1"), None)
     if at is None or order[0] not in rows[at]["ready_aliases"]:

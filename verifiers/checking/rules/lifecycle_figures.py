@@ -180,6 +180,4 @@ def figures(record: Dict[str, Any], checked: Sequence[str] = ()) -> List[Figure]
 
 def tally(found: Sequence[Figure]) -> Dict[str, int]:
     """How many figures are worth what."""
-    return {
-        worth: sum(one.worth == worth for one in found) for worth in (RECOMPUTED, BOUNDED, REQUIRED, CHECKED, DECLARED)
-    }
+    return {worth: sum(one.worth == worth for one in found) for worth in (RECOMPUTED, BOUNDED, REQUIRED, CHECKED, DECLARED)}

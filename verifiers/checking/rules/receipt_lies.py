@@ -434,12 +434,7 @@ def copy_comparison(bench: Bench) -> Optional[str]:
     old, new = desk.folder.rsplit("/", 1)[1], twin.rsplit("/", 1)[1]
     for name in bench.below(desk.folder):
         bench.put(twin + name[len(desk.folder) :], bench.read(name))
-    for name, key in (
-        ("comparison.json", "id"),
-        ("samples.json", "comparison"),
-        ("snapshots.json", "comparison"),
-        ("decision.json", "comparison"),
-    ):
+    for name, key in (("comparison.json", "id"), ("samples.json", "comparison"), ("snapshots.json", "comparison"), ("decision.json", "comparison")):
         with bench.edit("%s/%s" % (twin, name)) as data:
             data[key] = new
     with bench.edit(INDEX) as data:

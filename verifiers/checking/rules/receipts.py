@@ -29,11 +29,7 @@ def hold_sequence(subject: Comparison) -> Iterator[Complaint]:
         told = [row["sequence"] for row in rows]
         if told != list(range(1, len(rows) + 1)):
             wrong = next(place for place, number in enumerate(told, 1) if place != number)
-            yield (
-                "%s#%d" % (subject.ledger_names[key], told[wrong - 1]),
-                "sequence %d" % told[wrong - 1],
-                "%d" % wrong,
-            )
+            yield ("%s#%d" % (subject.ledger_names[key], told[wrong - 1]), "sequence %d" % told[wrong - 1], "%d" % wrong)
 
 
 def hold_traffic(subject: Comparison) -> Iterator[Complaint]:
@@ -41,22 +37,14 @@ def hold_traffic(subject: Comparison) -> Iterator[Complaint]:
     for _, _, at, row in _receipts(subject):
         right = row["method"] == "POST" and row["path"].split("?")[0] in TRAFFIC
         if row["traffic"] is not right:
-            yield (
-                at,
-                "traffic %s for %s %s" % (shown(row["traffic"]), shown(row["method"]), shown(row["path"])),
-                shown(right),
-            )
+            yield (at, "traffic %s for %s %s" % (shown(row["traffic"]), shown(row["method"]), shown(row["path"])), shown(right))
 
 
 def hold_completeness(subject: Comparison) -> Iterator[Complaint]:
     """A complete exchange has a status and no reason; an incomplete one has a reason."""
     for _, _, at, row in _receipts(subject):
         if row["complete"] and (row["reason"] is not None or row["status"] is None):
-            yield (
-                at,
-                "complete with reason %s and status %s" % (row["reason"], row["status"]),
-                "a status and no reason",
-            )
+            yield (at, "complete with reason %s and status %s" % (row["reason"], row["status"]), "a status and no reason")
         if not row["complete"] and row["reason"] is None:
             yield (at, "incomplete without a reason", "a reason")
 
@@ -89,11 +77,7 @@ def hold_copies(subject: Comparison) -> Iterator[Complaint]:
         for row in rows:
             other = seen.setdefault((row["startedSeconds"], row["endedSeconds"]), row["sequence"])
             if other != row["sequence"]:
-                yield (
-                    "%s#%d" % (subject.ledger_names[key], row["sequence"]),
-                    "the times of receipt %d" % other,
-                    "its own",
-                )
+                yield ("%s#%d" % (subject.ledger_names[key], row["sequence"]), "the times of receipt %d" % other, "its own")
 
 
 def hold_matched(subject: Comparison) -> Iterator[Complaint]:
@@ -114,11 +98,7 @@ def hold_matched(subject: Comparison) -> Iterator[Complaint]:
                 lost[row["requestSha256"]] -= 1
                 continue
             at = "%s#%d" % (subject.ledger_names[(arm, worker)], row["sequence"])
-            yield (
-                at,
-                "request %s, response %s" % (row["requestSha256"], row["responseSha256"]),
-                "a sample with both hashes",
-            )
+            yield (at, "request %s, response %s" % (row["requestSha256"], row["responseSha256"]), "a sample with both hashes")
 
 
 def hold_receipted(subject: Comparison) -> Iterator[Complaint]:
@@ -204,8 +184,4 @@ def hold_witness(subject: Comparison) -> Iterator[Complaint]:
         )
         if gaps and gaps[len(gaps) // 2] < -WITNESS_SLACK:
             at = "%s#%s-main" % (subject.path("samples.json"), arm)
-            yield (
-                at,
-                "a client that took %s s less than the recorder" % -gaps[len(gaps) // 2],
-                "never less, but for 5 ms",
-            )
+            yield (at, "a client that took %s s less than the recorder" % -gaps[len(gaps) // 2], "never less, but for 5 ms")

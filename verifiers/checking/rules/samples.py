@@ -145,11 +145,7 @@ def hold_ttft(subject: Comparison) -> Iterator[Complaint]:
             yield (subject.at(row), "ttftSeconds %s" % row["ttftSeconds"], "null: the answer is no stream")
         elif not told.text and row["transport"] == "complete" and row["status"] == 200:
             yield (subject.at(row), "ttftSeconds %s" % row["ttftSeconds"], "null: the body has no text")
-        if (
-            row["reasoningSeconds"] is not None
-            and row["transport"] == "complete"
-            and not (streaming and told.reasoning)
-        ):
+        if row["reasoningSeconds"] is not None and row["transport"] == "complete" and not (streaming and told.reasoning):
             yield (subject.at(row), "reasoningSeconds %s" % row["reasoningSeconds"], "null: no separate reasoning")
 
 
@@ -159,11 +155,7 @@ def hold_times(subject: Comparison) -> Iterator[Complaint]:
         for name in ("ttftSeconds", "reasoningSeconds"):
             value = row[name]
             if value is not None and not 0 < value <= row["totalSeconds"]:
-                yield (
-                    subject.at(row),
-                    "%s %s" % (name, value),
-                    "over 0 and at most the total, %s" % row["totalSeconds"],
-                )
+                yield (subject.at(row), "%s %s" % (name, value), "over 0 and at most the total, %s" % row["totalSeconds"])
         if not row["totalSeconds"] > 0:
             yield (subject.at(row), "totalSeconds %s" % row["totalSeconds"], "over 0")
 
@@ -188,11 +180,7 @@ def hold_started(subject: Comparison) -> Iterator[Complaint]:
         starts = [row["startedSeconds"] for row in rows]
         for place in range(CONCURRENCY, len(starts)):
             if starts[place] < min(starts[: place - CONCURRENCY + 1]):
-                yield (
-                    subject.at(rows[place]),
-                    "began at %s s" % starts[place],
-                    "after the offers %d before it" % CONCURRENCY,
-                )
+                yield (subject.at(rows[place]), "began at %s s" % starts[place], "after the offers %d before it" % CONCURRENCY)
                 break
 
 
@@ -225,3 +213,5 @@ def hold_sample_copies(subject: Comparison) -> Iterator[Complaint]:
         other = seen.setdefault(key, row["offer"])
         if other != row["offer"]:
             yield (subject.at(row), "the body and the times of " + other, "an exchange of its own")
+
+

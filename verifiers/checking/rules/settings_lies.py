@@ -480,9 +480,7 @@ def drop_client_lag(desk: Desk) -> str:
     """Say that a client was in time whose own figures say otherwise."""
     with desk.edit("comparison.json") as data:
         client = data["arms"][0]["client"]
-        client.update(
-            late=False, loopLagP99Seconds=client["limitSeconds"] + 1, loopLagMaxSeconds=client["limitSeconds"] + 1
-        )
+        client.update(late=False, loopLagP99Seconds=client["limitSeconds"] + 1, loopLagMaxSeconds=client["limitSeconds"] + 1)
     return "r1-a a second over its limit and not late"
 
 
@@ -498,9 +496,7 @@ def invent_log_finding(desk: Desk) -> str:
     """Put a finding before the main window, so that it need not count."""
     with desk.edit("comparison.json") as data:
         worker = data["workers"][0]["alias"]
-        data["arms"][0]["logFindings"].append(
-            {"worker": worker, "pattern": "ERROR", "line": "an error", "atSeconds": 0}
-        )
+        data["arms"][0]["logFindings"].append({"worker": worker, "pattern": "ERROR", "line": "an error", "atSeconds": 0})
     return "an error at 0 s of r1-a"
 
 
@@ -520,9 +516,7 @@ def forget_a_reading(desk: Desk) -> str:
 def late_arm(desk: Desk) -> str:
     """Let the third arm begin while the second still ran."""
     with desk.edit("comparison.json") as data:
-        data["arms"][2]["startedAt"] = data["arms"][1]["startedAt"][:-7] + "%06dZ" % (
-            int(data["arms"][1]["startedAt"][-7:-1]) + 1
-        )
+        data["arms"][2]["startedAt"] = data["arms"][1]["startedAt"][:-7] + "%06dZ" % (int(data["arms"][1]["startedAt"][-7:-1]) + 1)
     return "arm 3 a microsecond after arm 2"
 
 

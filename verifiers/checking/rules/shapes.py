@@ -121,7 +121,9 @@ REQUESTS = Keys(native=BODY, main=BODY)
 DATE_CONTROL = Keys(
     timeZone=OneOf("UTC"),
     comparisonDate=DATE,
-    nativeTokenIds=ListOf(Keys(repetition=REPETITION, arm=ARM, worker=ALIAS, tokenIdsSha256=HASH, tokens=COUNT)),
+    nativeTokenIds=ListOf(
+        Keys(repetition=REPETITION, arm=ARM, worker=ALIAS, tokenIdsSha256=HASH, tokens=COUNT)
+    ),
 )
 LOG_FINDING = Keys(worker=ALIAS, pattern=LINE, line=TEXT, atSeconds=SECONDS)
 CLIENT = Keys(
@@ -456,8 +458,12 @@ REGISTRY = Keys(
     version=LINE,
     image=Maybe(LINE),
     imageDigest=Maybe(matching(r"sha256:[0-9a-f]{64}", "sha256: and 64 lower-case hex digits")),
-    candidates=ListOf(Keys(profile=ID, state=OneOf("CANDIDATE", "EXCLUDED"), arguments=ListOf(TEXT), note=TEXT)),
-    probes=ListOf(Keys(profile=ID, path=PATH, sha256=HASH, expectedTokenIds=ListOf(COUNT), tokenIdsSha256=HASH)),
+    candidates=ListOf(
+        Keys(profile=ID, state=OneOf("CANDIDATE", "EXCLUDED"), arguments=ListOf(TEXT), note=TEXT)
+    ),
+    probes=ListOf(
+        Keys(profile=ID, path=PATH, sha256=HASH, expectedTokenIds=ListOf(COUNT), tokenIdsSha256=HASH)
+    ),
 )
 RECIPES = Keys(
     schemaVersion=VERSION,
