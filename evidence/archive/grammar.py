@@ -22,7 +22,7 @@ SUMS_NAME = "SHA256SUMS"
 class Limits:
     """What a reader will take before it stops; the writer refuses what a reader would."""
 
-    members: int = 262_144
+    members: int = 65_536
     member_bytes: int = 1 << 30
     total_bytes: int = 16 << 30
     ratio: int = 200

@@ -52,7 +52,7 @@ def parse(content: bytes, findings: list[Refusal], place: str = SUMS_NAME) -> di
     for number, line in enumerate(lines, 1):
         where = f"{place}: line {number}"
         match = _LINE.fullmatch(line)
-        if match is None:
+        if match is None or line.endswith(b"\r"):
             if line.startswith(b"\\"):
                 findings.append(Refusal("sums-escape", where, f"escaped name {show(line[67:])}", "a plain name"))
             else:

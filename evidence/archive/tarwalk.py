@@ -97,25 +97,23 @@ def walk(
             view, at = stream.view, stream.at
         lead = folder.lead
         digits = block[124:135]
-        tail = block[lead : block.find(0, lead, 100)]
+        tail = block[lead : block.find(0, lead, 101)]
+        try:
+            size = int(digits, 8)
+        except ValueError:
+            break
         if (
-            block[156:] == folder.rear
-            and block[:lead] == folder.front
-            and block[100:124] == _PLAIN
-            and block[135:148] == _TIME
-            and block[lead + len(tail) : 100] == _ZEROS[: 100 - lead - len(tail)]
-            and block[148:156] == b"%06o\0 " % (folder.total + sum(tail) + sum(digits))
-            and _DIGITS(digits)
+            folder.form % (tail.ljust(folder.room, b"\0"), size, folder.total + sum(tail) + sum(digits)) == block
+            and size >= 0
             and names.add_sibling(tail, folder.shortest)
         ):
             # The usual case: one more plain file in the folder of the member before.
             path = folder.path + tail
-            size = int(digits, 8)
         else:
             known = _rebuilt(block)
             if known is None:
                 break
-            path, size, parts = known
+            path, parts = known
             names.add(path, f"{name}: byte {offset}")
             folder = _folder(path, *parts)
         if size > LIMITS.member_bytes:
@@ -156,9 +154,9 @@ class _Folder:
     """What the headers of all plain files in one folder share, for the fast comparison."""
 
     path: bytes  # of the folder, with its final slash
-    front: bytes  # what the name field holds before the file's own name
-    lead: int
-    rear: bytes  # the header from the type flag on
+    lead: int  # how much of it stands in the name field
+    room: int  # what is left there for the file's own name
+    form: bytes  # the header with places for that name, the size and the checksum
     total: int  # the checksum without the file's own name and the size digits
     shortest: int  # a shorter name of its own would not need the prefix field
 
@@ -170,26 +168,23 @@ def _folder(path: bytes, prefix: bytes, name: bytes) -> _Folder:
     front = name[: name.rfind(b"/") + 1]
     bare = grammar.header(prefix, front, 0, 0o644)
     total = sum(bare) - sum(bare[148:156]) + 8 * 32 - 11 * 48
-    return _Folder(head, front, len(front), bare[156:], total, 101 - len(head) if prefix else 1)
+    # No name of the grammar holds a per cent sign.
+    form = front + b"%b" + bare[100:124] + b"%011o" + bare[135:148] + b"%06o\0 " + bare[156:]
+    return _Folder(head, len(front), 100 - len(front), form, total, 101 - len(head) if prefix else 1)
 
 
-_NO_FOLDER = _Folder(b"", b"", 0, b"", 0, 1)
-_MODEL = grammar.header(b"", b"", 0, 0o644)
-_PLAIN = _MODEL[100:124]
-_TIME = _MODEL[135:148]
-_DIGITS = re.compile(rb"[0-7]{11}").fullmatch
+_NO_FOLDER = _Folder(b"", 0, 0, b"%b%o%o", 0, 1)
 
 
-def _rebuilt(block: bytes) -> tuple[bytes, int, tuple[bytes, bytes]] | None:
-    """Return (whole name, size, (prefix, name)) when the block is what the writer writes for them, else None."""
+def _rebuilt(block: bytes) -> tuple[bytes, tuple[bytes, bytes]] | None:
+    """Return (whole name, (prefix, name)) when the block is what the writer writes for them, else None."""
     path = block[:100].rstrip(b"\0")
     if block[345:346].strip(b"\0"):
         path = block[345:500].rstrip(b"\0") + b"/" + path
     parts = grammar.split(path)
-    if parts is None or not _DIGITS(block[124:135]):
+    if parts is None or not _SIZE.fullmatch(block[124:136]):
         return None
-    size = int(block[124:135], 8)
-    return (path, size, parts) if grammar.header(*parts, size, grammar.mode_of(path)) == block else None
+    return (path, parts) if grammar.header(*parts, int(block[124:135], 8), grammar.mode_of(path)) == block else None
 
 
 def _truncated(stream: _Stream, name: str, path: bytes, size: int) -> Refusal:

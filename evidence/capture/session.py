@@ -24,6 +24,7 @@ from evidence.capture.lateness import LagMonitor
 from evidence.capture.launch import SetupFailure
 from evidence.capture.ledger import await_receipts, count_receipts, expect_counts
 from evidence.capture.load import Exchange, Plan, offer_batch
+from evidence.capture.needs import refuse_campaign
 from evidence.capture.recorder import Recorder
 from evidence.capture.tokens import ask_tokens, hash_tokens
 from evidence.capture.topology import Topology
@@ -64,6 +65,7 @@ def capture(campaign_path: Path, name: str, runs: Path, *, quiet: bool = False) 
         )
     if kind == "attempt":
         refuse_case(campaign, campaign.cases[name])
+    refuse_campaign(campaign, name)
     journal = open_run(runs, campaign, name, kind)
     try:
         return asyncio.run(carry_out(campaign, name, kind, journal, quiet))
@@ -220,6 +222,7 @@ class Arm:
             plans, concurrency=concurrency, recorder=self.recorder, progress=lambda done, total: self.progress.advance()
         )
         self.exchanges += exchanges
+        await self.session.watch.look_twice(exchanges)
         late = [exchange.offer for exchange in exchanges if exchange.transport == "timeout"]
         if late:
             limit = self.comparison.request_timeout_seconds

@@ -74,7 +74,7 @@ def derive_co_residency(events: list[Event]) -> Derived:
         "measurements": {
             "successful_guard_requests": len(samples),
             "co_resident_models": last["resident_model_count"],
-            "each_engine_pid_unchanged": all(len(pids_of(events, name)) <= 2 for name in settings["models"]),
+            "each_engine_pid_unchanged": all(len(pids_of(events, name)) == 1 for name in settings["models"]),
             "device_free_bytes_with_both_models": last["device_free_bytes"],
             "device_used_bytes_with_both_models": used,
             "device_used_gib_with_both_models": used / GIB,

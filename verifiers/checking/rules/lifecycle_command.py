@@ -93,7 +93,7 @@ def verify_record(options: Any, script: str) -> Tuple[int, Dict[str, int], Dict[
         said["message"] = "a check failed on its own: " + report.crashes[0]
         return UNREADABLE, counts, said
     record = read_json(data)
-    said["figures"] = figures(record, checked_places(record, [name for name in bundle]))
+    said["figures"] = figures(record, checked_places(record, list(bundle), bundle.__getitem__))
     counts.update(tally(said["figures"]))
     if options.mutation_control:
         said["mutations"] = [control(source, script)]

@@ -110,8 +110,8 @@ class Figure(NamedTuple):
     code: str
 
 
-def leaves(value: Any, path: Tuple[str, ...] = ()) -> Iterator[Tuple[Tuple[str, ...], Any, bool]]:
-    """(path, value, whether its list ends here) of every number, truth value and hash."""
+def leaves(value: Any, path: Tuple[str, ...] = ()) -> Iterator[Tuple[Tuple[str, ...], Any]]:
+    """(path, value) of every number, truth value and hash."""
     if isinstance(value, dict):
         for key, one in value.items():
             yield from leaves(one, (*path, key))
@@ -121,7 +121,7 @@ def leaves(value: Any, path: Tuple[str, ...] = ()) -> Iterator[Tuple[Tuple[str, 
     elif isinstance(value, (bool, int, Decimal)) or (
         isinstance(value, str) and len(value) in (40, 64) and not value.strip("0123456789abcdef")
     ):
-        yield path, value, False
+        yield path, value
 
 
 def _fits(pattern: str, path: Sequence[str], lengths: Sequence[int]) -> bool:
@@ -159,7 +159,10 @@ def figures(record: Dict[str, Any], checked: Sequence[str] = ()) -> List[Figure]
             table.setdefault(pattern, worth)
         if kind_of(experiment) != "co-residency" and twice.count(experiment["hardware"].get("gpu")) < 2:
             del table["hardware/reported_device_total_bytes"]
-        for path, value, _ in leaves(experiment):
+        wanted = experiment["protocol"].get("next_load_model")
+        if wanted is not None and wanted not in experiment["selected_samples"][-1]["admission_reservations_bytes"]:
+            table["measurements/next_load_reservation_bytes"] = (BOUNDED, "evicted-first")
+        for path, value in leaves(experiment):
             place = base
             for step in path:
                 place = pointer(place, step)
