@@ -58,7 +58,7 @@ class Attempt:
             self.samples.append(
                 sample(offer, None, None, "functional", worker, requestSha256=sha(body), requestBytes=len(body),
                        responseSha256=sha(response), responseBytes=len(response), startedSeconds=clock,
-                       ttftSeconds=None if surface == "exact" or broken else 0.05, totalSeconds=0.2 + number * 0.001,
+                       ttftSeconds=None if surface == "exact" or broken else 0.05, totalSeconds=round(0.2 + number * 0.001, 9),
                        classification=classes[finish], finishReason=None if broken else finish,
                        promptTokens=None if broken else 11, completionTokens=None if broken else tokens)
             )  # fmt: skip
@@ -134,7 +134,7 @@ class Incomplete:
         self.run = whole.data["run"]
         self.name = self.run
         self.snapshots = whole.snapshots[:2]
-        self.samples = [row for row in whole.samples if row["repetition"] == 1][:68]
+        self.samples = [row for row in whole.samples if row["repetition"] == 1][:70]
         last = self.samples.pop()
         lost = self.samples[-1]
         partial = whole.bodies[lost["responseSha256"]][:400]
@@ -239,7 +239,7 @@ def profile(name: str, state: str) -> dict:
         {"path": "model-00002-of-00002.safetensors", "sha256": sha(f"{name} 2".encode()), "bytes": 1000},
     ]
     return {
-        "id": name, "repository": f"example/{name}", "revision": REVISION, "state": state, "dateSensitive": False,
+        "id": name, "repository": f"example/{name}", "revision": REVISION, "revisionReason": None, "state": state, "dateSensitive": False,
         "license": "apache-2.0", "artifacts": artifacts if state == "accessible" else [],
         "sourceIndexSha256": sha(index) if state == "accessible" else None,
         "template": {"source": "tokenizer_config.json", "sha256": None},

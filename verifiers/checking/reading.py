@@ -41,7 +41,7 @@ class JsonFault(Exception):
 
 def shown(value: object, limit: int = 80) -> str:
     """A value as it may stand in one line of output: printable ASCII, cut at the limit."""
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    text = value if isinstance(value, str) else str(value) if isinstance(value, Decimal) else json.dumps(value, default=str)
     text = text.encode("ascii", "backslashreplace").decode()
     text = "".join(c if " " <= c <= "~" else "\\x%02x" % ord(c) for c in text)
     return text if len(text) <= limit else text[: limit - 3] + "..."
