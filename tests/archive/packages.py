@@ -10,7 +10,7 @@ import make  # noqa: E402
 
 from evidence.build.archive import write_archive, write_digests  # noqa: E402
 
-__all__ = ["base", "make", "publish"]
+__all__ = ["base", "lay", "make", "publish"]
 
 
 def publish(files: dict[str, bytes], folder: Path, top: str = "demo") -> Path:
