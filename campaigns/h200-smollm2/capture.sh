@@ -27,10 +27,10 @@ capture() {
 interrupted() {
   capture "$1" &
   local runner=$! journal
-  for _ in $(seq 1200); do
+  for _ in $(seq 3000); do
     journal=$(ls -d "$runs/$1"-2*/journal.jsonl 2>/dev/null | tail -n 1)
     if [[ $journal && $(grep -c '"event": "sample"' "$journal") -ge 120 ]]; then
-      kill -INT "$runner"
+      kill -TERM "$runner"
       break
     fi
     sleep 0.1
