@@ -358,7 +358,7 @@ def facts(subject: Attempt) -> Dict[str, Any]:
         "run": data["run"],
         "normal": subject.classes()["NORMAL"],
         "modes": list(data["scope"]["modes"]),
-        "arguments": [launch["arguments"] for launch in data["launches"]],
+        "launches": list(data["launches"]),
         "print": repr(prints) if len(prints) > 1 else "",
         "counts": {
             "attempts": 1,

@@ -12,7 +12,7 @@ from checking.package import View
 from checking.reading import JsonFault, read_json, shown
 from checking.rules import shapes
 from checking.rules.comparison import peek
-from checking.rules.protocol import values_of
+from checking.rules.protocol import launch_values
 from checking.shape import Shape
 
 IDENTITIES = "model-identities.json"
@@ -74,6 +74,8 @@ def hold_models(subject: Inputs) -> Iterator[Complaint]:
     for name in sorted(there - right):
         yield (name, "a file of no profile", "profiles of model-identities.json only")
     for one in subject.profiles:
+        if (one["revision"] is None) is (one["revisionReason"] is None):
+            yield ("%s#%s/revision" % (IDENTITIES, one["id"]), shown(one["revision"]), "a revision, or null with its reason")
         told = subject.documents.get("models/%s.json" % one["id"])
         if told is not None and told["profile"] != one:
             keys = sorted(key for key in one if told["profile"].get(key) != one[key])
@@ -226,7 +228,7 @@ def hold_selection(subject: Inputs) -> Iterator[Complaint]:
         right = {"argument": setting.get("argument"), "value": setting.get(decision)}
         if recipe["setting"] != right:
             yield (at + "/setting", shown(recipe["setting"]), shown(right))
-        told = [value for _, value, _ in values_of(recipe["arguments"], str(right["argument"]))]
+        told = launch_values(recipe, str(right["argument"]))
         if told != [right["value"]]:
             yield (at + "/arguments", shown(told), shown([right["value"]]))
         for key in ("profile", "engine"):
@@ -248,7 +250,7 @@ def hold_requalification(subject: Inputs) -> Iterator[Complaint]:
             setting = recipe["setting"] or {}
             fits = found is not None and found["row"]["outcome"] == "SUCCESS" and found["row"]["profile"] == recipe["profile"]
             if fits and found is not None and setting:
-                values = {v for words in found["arguments"] for _, v, _ in values_of(words, setting["argument"])}
+                values = {value for launch in found["launches"] for value in launch_values(launch, setting["argument"])}
                 fits = values == {setting["value"]}
             if not fits:
                 yield (at + "/attempt", shown(told["attempt"]), "a success of this profile with the selected value")
