@@ -179,9 +179,9 @@ def _upstream(
             path = run.folder / "witness/bodies" / row.response_sha256
             partials[row.response_sha256] = path.read_bytes() if path.exists() else b""
         return records.Upstream(row.response_sha256, row.response_bytes, worker, row.complete)
-    if open_one is None:
+    if open_one is None or open_one.partial is None:
         return None
-    data = open_one.partial.read_bytes() if open_one.partial is not None else b""
+    data = open_one.partial.read_bytes()
     digest = hashlib.sha256(data).hexdigest()
     partials[digest] = data
     return records.Upstream(digest, len(data), open_one.worker, False)
