@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jsonschema
 import pytest
 from checking.check import judge, table
-from checking.damage import NOTHING, Bench, try_mutation, written_json
+from checking.damage import NOTHING, Bench, try_mutation
 from checking.package import Memory
 from checking.reading import read_json
 from checking.rules import lifecycle
@@ -58,22 +58,34 @@ SHAPE = lifecycle.load_shape()
 RULES = lifecycle.RECORD_ROWS + lifecycle.CO_ROWS + lifecycle.CRASH_ROWS + lifecycle.LORA_ROWS
 
 
+KNOWN_GOOD: set[int] = set()
+
+
+def fits(record):
+    """Whether every experiment has its shape; those that were not altered are not walked again."""
+    rest = [one for one in record["experiments"] if id(one) not in KNOWN_GOOD] or record["experiments"][:1]
+    return not SHAPE.faults({**record, "experiments": rest})
+
+
 def codes(record):
     """The codes that an altered record is rejected with."""
-    if SHAPE.faults(record):
+    if not fits(record):
         return {"lifecycle-schema"}
     return {rule.code for rule in RULES if any(True for _ in rule.hold(Read(record)))}
 
 
 def with_figure(record, place, value):
-    """A copy of the record with another value at a JSON pointer."""
-    made = copy.deepcopy(record)
-    *path, last = [step.replace("~1", "/").replace("~0", "~") for step in place.split("/")[1:]]
-    holder = made
-    for step in path:
-        holder = holder[int(step)] if isinstance(holder, list) else holder[step]
-    holder[int(last) if isinstance(holder, list) else last] = value
-    return made
+    """The record with another value at a JSON pointer; only the way to it is copied."""
+
+    def put(holder, steps):
+        if not steps:
+            return value
+        made = copy.copy(holder)
+        step = int(steps[0]) if isinstance(made, list) else steps[0].replace("~1", "/").replace("~0", "~")
+        made[step] = put(made[step], steps[1:])
+        return made
+
+    return put(record, place.split("/")[1:])
 
 
 def small_nudges(value):
@@ -158,6 +170,7 @@ RANKS = {DECLARED: 0, BOUNDED: 1, REQUIRED: 2, RECOMPUTED: 2}
 def test_every_figure_is_worth_at_least_what_the_table_says(path):
     """Declared means that nothing speaks for it; all others may be held more tightly than the table claims."""
     record = read(path)
+    KNOWN_GOOD.update(map(id, record["experiments"]))
     for one in numbers(record):
         found = nudged_worth(record, one.place, one.value)
         assert RANKS[found] >= RANKS[one.worth], (one, found)
@@ -170,6 +183,7 @@ def test_only_these_figures_are_declared():
 
 def test_stated_codes_reject_their_figures():
     record = read(PUBLISHED)
+    KNOWN_GOOD.update(map(id, record["experiments"]))
     for one in numbers(record)[::3]:
         if one.worth != DECLARED:
             nudges = small_nudges(one.value) if isinstance(one.value, bool) else reversed(far_nudges(one.value))
