@@ -19,11 +19,8 @@ done
 expected=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 [[ $(sha256sum <"$LLAMA_MODEL") == "$expected "* ]] || { echo "error: $LLAMA_MODEL is not the model that the record names" >&2; exit 2; }
 export LLAMA_SERVER LLAMA_MODEL
-export LLAMA_VERSION=${LLAMA_VERSION:-llama-server sha256 $(sha256sum <"$LLAMA_SERVER" | cut -c1-64)}
 cd "$root"
 export PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}
-GPU_NAME=${GPU_NAME:-$("$python" -c 'import pynvml as n; n.nvmlInit(); name = n.nvmlDeviceGetName(n.nvmlDeviceGetHandleByIndex(0)); print(name if isinstance(name, str) else name.decode())')}
-export GPU_NAME
 code=0
 "$python" -B -m evidence.lifecycle run campaigns/lifecycle/lifecycle-gpu.toml --runs "$out/runs" || code=$?
 if [[ $code -eq 0 ]]; then
