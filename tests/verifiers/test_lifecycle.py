@@ -1,6 +1,7 @@
 """verify-lifecycle on the published record and on a record of our own: every figure, every code, every exit."""
 
 import copy
+import hashlib
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from typing import NamedTuple
 import jsonschema
 import pytest
 from checking.check import judge, table
-from checking.damage import NOTHING, Bench, try_mutation
+from checking.damage import NOTHING, Bench, try_mutation, written_json
 from checking.package import Memory
 from checking.reading import read_json
 from checking.rules import lifecycle
@@ -309,3 +310,37 @@ def test_a_changed_line_of_raw_events_is_seen(number):
     files[name] = b"\n".join([*lines[:at], lines[at].replace(b'"status":200', b'"status":500'), *lines[at + 1 :]])
     report = judge(Memory(files), FAMILIES)
     assert {"lifecycle-evidence-hash", "lifecycle-raw-figures"} <= report.codes()
+
+
+def package(folder):
+    """A package that holds nothing but the published record."""
+
+    data = PUBLISHED.read_bytes()
+    index = {"schemaVersion": 1, "records": [{"id": "published", "path": "results/lifecycle/published.json", "sha256": hashlib.sha256(data).hexdigest(), "experiments": ["h100_guard_co_residency", "h100_single_process_crash", "l4_runtime_lora_lifecycle"]}]}  # fmt: skip
+    files = {
+        "results/lifecycle-index.json": (written_json(index) + "\n").encode(),
+        "results/lifecycle/published.json": data,
+    }
+    files["manifest.json"] = b"{}\n"
+    (folder / "results/lifecycle").mkdir(parents=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in sorted(files.items()))
+    (folder / "SHA256SUMS").write_text(sums)
+    return folder
+
+
+def test_package_of_records_verifies_with_all_mutations(tmp_path):
+    ran = run(package(tmp_path / "p"), "--mutation-control=all")
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr
+    assert "killed    change a record's hash in the index" in ran.stdout
+    assert "(new process)" in ran.stdout
+    assert "results/lifecycle/published.json#/experiments/0/protocol/temperature" in ran.stdout
+
+
+def test_package_with_an_unlisted_record_is_rejected(tmp_path):
+    folder = package(tmp_path / "p")
+    (folder / "results/lifecycle/other.json").write_bytes(PUBLISHED.read_bytes())
+    ran = run(folder)
+    assert ran.returncode == 1
+    assert "lifecycle-index-paths results/lifecycle/other.json" in ran.stdout
