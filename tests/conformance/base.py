@@ -22,8 +22,7 @@ ROW = {
     "decidedBy": None,
     "blocker": "nobody tried",
 }
-COUNTS = ("profiles cases attempts comparisons incompleteComparisons mainSamples warmSamples bodies "
-          "lifecycleRecords").split()  # fmt: skip
+COUNTS = ["profiles", "cases", "attempts", "comparisons", "incompleteComparisons", "mainSamples", "warmSamples", "bodies", "lifecycleRecords"]  # fmt: skip
 BODY = b'data: {"choices":[]}\n\n'
 BODY_NAME = f"results/settings/first/bodies/{hashlib.sha256(BODY).hexdigest()}"
 
@@ -70,6 +69,7 @@ def full() -> dict[str, bytes]:
         "id": "tiny",
         "repository": "example/tiny",
         "revision": "a" * 40,
+        "revisionReason": None,
         "state": "accessible",
         "dateSensitive": False,
         "license": "apache-2.0",
