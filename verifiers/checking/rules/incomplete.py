@@ -193,7 +193,8 @@ def hold_upstream(subject: Incomplete) -> Iterator[Complaint]:
         seen = subject.receipts.get(offer["offer"])
         told = offer["upstream"]
         if seen is None:
-            if told is not None and any(row["requestId"] is not None for rows in subject.ledgers.values() for row in rows):
+            # A proxy that was killed left bytes and no receipt; only a receipt can say that they are all.
+            if told is not None and told["complete"] and any(row["requestId"] is not None for rows in subject.ledgers.values() for row in rows):
                 yield (subject.where(offer) + "/upstream", told["sha256"], "null: no receipt carries this offer")
             continue
         worker, row = seen
