@@ -42,7 +42,8 @@ already; 5 something could not be recorded (the exchanges under way still passed
 from __future__ import annotations
 
 import argparse
-import asyncio
+import collections
+import errno
 import fcntl
 import hashlib
 import ipaddress
@@ -50,19 +51,22 @@ import json
 import os
 import re
 import resource
+import selectors
 import signal
 import socket
 import struct
 import sys
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple, Union
+from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Set, Tuple, Union
 from urllib.parse import urlsplit
 
 MAX_HEAD = 65536  # bytes of one head, and of one trailer section
 MAX_FIELDS = 128  # header lines of one head
 MAX_CHUNK_LINE = 4096  # bytes of one chunk size line with its extensions
-IN_MEMORY = 262144  # a body up to this many bytes is kept in memory until its end
+IN_MEMORY = 65536  # a body up to this many bytes is kept in memory until its end
 BUFFERED = 262144  # bytes waiting for a slow reader before its sender is held back
+RECEIVED = 65536  # bytes asked of a socket at once
+MOST_PENDING = 32  # receipts that may wait for a quiet moment to be written
 LINGER_SECONDS = 1.0  # after our last byte, how long we wait for the client to close its side
 
 TRAFFIC = {"/v1/chat/completions", "/v1/completions", "/v1/embeddings"}
@@ -86,7 +90,7 @@ _REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb") (/[\x21\x22\x24-\x7e]*|\*) HTTP
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: " + _TEXT + rb")?")
 _FIELD = re.compile(rb"(" + _TOKEN + rb"):(" + _TEXT + rb")")
 _LENGTH = re.compile(rb"[0-9]{1,18}")
-_CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;" + _TEXT + rb")?")
+_CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;" + _TEXT + rb")?\r\n")
 _NOT_A_LINE = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|(?<!\r)\n|\r[^\n]")
 _FRAMING_FIELDS = (b"content-length", b"transfer-encoding")
 
@@ -168,22 +172,26 @@ class Chunked:
                 self.due = b""
                 return 2
             return 0
-        line = _cut_line(rest, at, MAX_HEAD - self.trailer if self.in_trailer else MAX_CHUNK_LINE)
+        if self.in_trailer:
+            return self._step_trailer(rest, at)
+        match = _CHUNK_LINE.match(rest, at, at + MAX_CHUNK_LINE + 2)
+        if match is None:
+            if _cut_line(rest, at, MAX_CHUNK_LINE) is None:
+                return 0
+            raise Refusal("bad chunk size line")
+        self.left = int(match.group(1), 16)
+        self.in_trailer = self.left == 0
+        return match.end() - at
+
+    def _step_trailer(self, rest: bytes, at: int) -> int:
+        line = _cut_line(rest, at, MAX_HEAD - self.trailer)
         if line is None:
             return 0
-        if not self.in_trailer:
-            match = _CHUNK_LINE.fullmatch(line)
-            if match is None:
-                raise Refusal("bad chunk size line")
-            self.left = int(match.group(1), 16)
-            self.in_trailer = self.left == 0
-        elif line:
-            name = _read_field(line)[0]
-            if name in _FRAMING_FIELDS:
-                raise Refusal("framing field in a trailer")
-            self.trailer += len(line) + 2
-        else:
+        if not line:
             self.done = True
+        elif _read_field(line)[0] in _FRAMING_FIELDS:
+            raise Refusal("framing field in a trailer")
+        self.trailer += len(line) + 2
         return len(line) + 2
 
 
@@ -364,9 +372,7 @@ class Stream:
     def _cut_head(self) -> Optional[bytes]:
         start = max(0, self._searched - 3)
         end = self.rest.find(b"\r\n\r\n", start, MAX_HEAD)
-        fresh = self.rest[start : end + 4 if end >= 0 else MAX_HEAD]
-        # One byte earlier, so that a line feed at the cut still sees the CR before it.
-        if _NOT_A_LINE.search(self.rest[:start][-1:] + fresh if start else fresh):
+        if _NOT_A_LINE.search(self.rest, start, end + 4 if end >= 0 else MAX_HEAD):
             raise Refusal("bare line end or control character in a head")
         if end >= 0:
             raw, self.rest = self.rest[: end + 4], self.rest[end + 4 :]
@@ -395,12 +401,15 @@ class Seconds(int):
         return (f"{whole}.{part:09d}").rstrip("0") + ("0" if part == 0 else "")
 
 
+_encode = json.JSONEncoder(sort_keys=True).encode
+
+
 def _write_line(value: Dict[str, Any]) -> bytes:
     """One object in one line, keys sorted, times exact."""
     parts = []
     for key in sorted(value):
         item = value[key]
-        text = str(item) if isinstance(item, Seconds) else json.dumps(item, sort_keys=True)
+        text = str(item) if isinstance(item, Seconds) else _encode(item)
         parts.append(f'"{key}": {text}')
     return ("{" + ", ".join(parts) + "}\n").encode("ascii")
 
@@ -551,7 +560,7 @@ class Recorder:
         self.worker = worker
         self.bodies = bodies
         self.failed = False
-        self.on_failure: Callable[[], None] = lambda: None
+        self.pending: Deque[Tuple[Exchange, Optional[str], int]] = collections.deque()
         self._origin = time.monotonic_ns()
         try:
             os.makedirs(bodies, exist_ok=True)
@@ -570,10 +579,14 @@ class Recorder:
         self._append(self._open, line)
 
     def close(self, exchange: Exchange, reason: Optional[str]) -> None:
-        """The exchange has ended: keep its bodies, then write its receipt. `reason` None is complete."""
-        ended = time.monotonic_ns()
+        """The exchange has ended, completely where `reason` is None; its receipt waits for `write_next`."""
         if not exchange.sequence:
             self._number(exchange)
+        self.pending.append((exchange, reason, time.monotonic_ns()))
+
+    def write_next(self) -> None:
+        """Keep the bodies of the exchange that ended first, then write its receipt."""
+        exchange, reason, ended = self.pending.popleft()
         asked, answered = exchange.request_head, exchange.response_head
         request_headers = asked.keep(KEPT_REQUEST) if asked else {}
         receipt = {
@@ -603,7 +616,6 @@ class Recorder:
             why = (error.strerror if isinstance(error, OSError) else None) or repr(error)
             print(f"error: {what}: {why}; the exchanges under way still pass, then the proxy ends", file=sys.stderr)
             sys.stderr.flush()
-            self.on_failure()
 
     def _number(self, exchange: Exchange) -> None:
         self._sequence += 1
@@ -627,7 +639,7 @@ class Recorder:
 class Settings(NamedTuple):
     """Where to, and how long to wait; all times in seconds."""
 
-    upstream: Tuple[str, int]
+    upstream: Tuple[int, Tuple[str, int]]  # address family, numeric address and port
     head_seconds: float
     idle_seconds: float
     connect_seconds: float
@@ -635,110 +647,181 @@ class Settings(NamedTuple):
     drain_seconds: float
 
 
-class Side(asyncio.Protocol):
-    """One socket of a connection."""
+class Events(NamedTuple):
+    """What a side tells its connection."""
 
-    def __init__(
-        self,
-        made: Callable[[], None],
-        data: Callable[[bytes], None],
-        eof: Callable[[], None],
-        lost: Callable[[], None],
-        flow: Callable[[], None],
-    ) -> None:
-        self._made, self._data, self._eof, self._lost, self._flow = made, data, eof, lost, flow
-        self.transport: Any = None
-        self.full = False  # more than BUFFERED bytes wait to be sent here
-        self.eof = False  # the peer has closed its sending half
+    data: Callable[[bytes], None]
+    eof: Callable[[Side], None]  # the peer has closed its sending half
+    lost: Callable[[Side], None]  # the socket is closed, by whomever
+    flow: Callable[[], None]  # `full` has changed
+
+
+_SILENT = Events(lambda data: None, lambda side: None, lambda side: None, lambda: None)
+
+
+class Side:
+    """One non-blocking socket: sends at once what the kernel takes, and the rest as soon as it can."""
+
+    def __init__(self, proxy: Proxy, connected: socket.socket, events: Events) -> None:
+        connected.setblocking(False)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.full = False  # more than BUFFERED bytes wait to be sent
+        self.eof = False
         self.lost = False
-        self._shut = False
+        self.closing = False
+        self._socket = connected
+        self._proxy = proxy
+        self._events = events
+        self._waiting = bytearray()
+        self._shut_due = False
+        self._allowed = True
+        self._interest = 0
+        self._watch()
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
-        self.transport.set_write_buffer_limits(high=BUFFERED)
-        self.transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._made()
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
 
-    def data_received(self, data: bytes) -> None:
-        self._data(data)
-
-    def eof_received(self) -> bool:
-        self.eof = True
-        self._eof()
-        return True  # the sending half stays open; Connection decides
-
-    def connection_lost(self, error: Optional[Exception]) -> None:
-        self.lost = True
-        self._lost()
-
-    def pause_writing(self) -> None:
-        self.full = True
-        self._flow()
-
-    def resume_writing(self) -> None:
-        self.full = False
-        self._flow()
+    def ready(self, mask: int) -> None:
+        """The socket can be read or written."""
+        if mask & selectors.EVENT_WRITE:
+            self._send_waiting()
+        if mask & selectors.EVENT_READ and not self.lost:
+            self._receive()
 
     def write(self, pieces: List[bytes]) -> None:
-        if pieces and not self.lost:
-            self.transport.write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        if self.lost or self.closing or not pieces:
+            return
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if not self._waiting:
+            try:
+                data = data[self._socket.send(data) :]
+            except BlockingIOError:
+                pass
+            except OSError:
+                self._proxy.soon.append(self.abort)  # told when the caller is done
+                return
+        if data:
+            self._waiting += data
+            self._watch()
+            if len(self._waiting) > BUFFERED and not self.full:
+                self.full = True
+                self._events.flow()
+
+    def let_read(self, allowed: bool) -> None:
+        if allowed != self._allowed:
+            self._allowed = allowed
+            self._watch()
 
     def shut(self) -> None:
         """Close the sending half, after what waits to be sent."""
-        if not self._shut and not self.lost and not self.transport.is_closing():
-            self._shut = True
-            self.transport.write_eof()
+        self._shut_due = True
+        self._end_sending()
 
-    def let_read(self, allowed: bool) -> None:
-        if self.lost or self.eof or self.transport.is_closing() or allowed == self.transport.is_reading():
-            return
-        if allowed:
-            self.transport.resume_reading()
-        else:
-            self.transport.pause_reading()
+    def close(self) -> None:
+        """Close, after what waits to be sent."""
+        self.closing = True
+        self._end_sending()
+
+    def abort(self) -> None:
+        """Close now."""
+        if not self.lost:
+            self.lost = True
+            self._watch()
+            self._socket.close()
+            self._events.lost(self)
+            self._events = _SILENT  # nothing more to tell, and no cycle that keeps the connection in memory
 
     def reset(self) -> None:
-        """Close so that the peer sees a failure, not an end."""
+        """Close now, so that the peer sees a failure and not an end."""
         if not self.lost:
-            linger = struct.pack("ii", 1, 0)
-            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-            self.transport.abort()
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.abort()
+
+    def _receive(self) -> None:
+        try:
+            data = self._socket.recv(RECEIVED)
+        except BlockingIOError:
+            return
+        except OSError:
+            self.abort()
+            return
+        if data:
+            self._events.data(data)
+        else:
+            self.eof = True
+            self._watch()
+            self._events.eof(self)
+
+    def _send_waiting(self) -> None:
+        try:
+            with memoryview(self._waiting) as view:
+                sent = self._socket.send(view[:BUFFERED])
+            del self._waiting[:sent]
+        except BlockingIOError:
+            return
+        except OSError:
+            self.abort()
+            return
+        if not self._waiting:
+            self._watch()
+            self._end_sending()
+        if self.full and not self.lost and len(self._waiting) <= BUFFERED // 2:
+            self.full = False
+            self._events.flow()
+
+    def _end_sending(self) -> None:
+        if self._waiting or self.lost:
+            return
+        if self.closing:
+            self.abort()
+        elif self._shut_due:
+            try:
+                self._socket.shutdown(socket.SHUT_WR)
+            except OSError:
+                self._proxy.soon.append(self.abort)
+
+    def _watch(self) -> None:
+        """Ask the selector for just what this socket can use now."""
+        interest = 0
+        if not self.lost:
+            if self._allowed and not self.eof:
+                interest |= selectors.EVENT_READ
+            if self._waiting:
+                interest |= selectors.EVENT_WRITE
+        self._interest = self._proxy.watch(self._socket, self._interest, interest, self.ready)
 
 
 class Connection:
     """One client connection, the upstream connection that answers it, and the exchange under way."""
 
-    def __init__(self, proxy: Proxy) -> None:
+    def __init__(self, proxy: Proxy, client: socket.socket) -> None:
         self._proxy = proxy
         self._recorder = proxy.recorder
-        self._loop = asyncio.get_running_loop()
-        self.client = Side(self._client_made, self._client_data, self._client_eof, self._client_lost, self._regulate)
+        self._client = Side(
+            proxy, client, Events(self._client_data, self._client_eof, self._client_lost, self._regulate)
+        )
         self._upstream: Optional[Side] = None
-        self._connecting: Optional[asyncio.Task[None]] = None
+        self._connecting: Optional[socket.socket] = None
         self._unsent: List[bytes] = []  # accepted bytes that wait for the upstream connection
         self._requests = Stream()
         self._responses = Stream()
         self._exchange: Optional[Exchange] = None
-        self._began = 0.0  # when the exchange began, on the loop's clock
-        self._moved = self._loop.time()  # when a byte moved last
+        self._began = 0.0  # when the exchange began, on the monotonic clock
+        self._moved = time.monotonic()  # when a byte moved last
         self._leaving = False  # no further exchange; only what waits to be sent still goes out
 
     # -- what happens ----------------------------------------------------------------------------
 
-    def _client_made(self) -> None:
-        self._proxy.connections.add(self)
-        if self._proxy.draining:
-            self._leave(idle=True)
-
     def _client_data(self, data: bytes) -> None:
         if not self._leaving:
-            self._moved = self._loop.time()
+            self._moved = time.monotonic()
             self._requests.receive(data)
             self._carry_request()
 
-    def _client_eof(self) -> None:
+    def _client_eof(self, side: Side) -> None:
         if self._leaving:
-            self.client.transport.close()
+            side.close()
         elif self._exchange is None:
             self._leave(idle=True)
         elif not self._requests.ended:
@@ -746,68 +829,58 @@ class Connection:
         else:
             self._settle()  # a half-closed client still gets its answer
 
-    def _client_lost(self) -> None:
-        self._proxy.forget(self)
+    def _client_lost(self, side: Side) -> None:
+        self._proxy.connections.discard(self)
         if self._exchange is not None:
             self._fail("client-closed")
         self._leave(idle=True)
 
-    def _upstream_made(self, side: Side) -> None:
-        if self._leaving:
-            side.transport.abort()
-            return
-        self._upstream, self._connecting = side, None
-        unsent, self._unsent = self._unsent, []
-        side.write(unsent)
-        self._settle()
-
     def _upstream_data(self, data: bytes) -> None:
         if not self._leaving:
-            self._moved = self._loop.time()
+            self._moved = time.monotonic()
             self._responses.receive(data)
             self._carry_response()
 
     def _upstream_eof(self, side: Side) -> None:
-        if self._leaving or side is not self._upstream:
+        if self._leaving:
             return
         if self._exchange is None:
             self._leave(idle=True)
         elif self._exchange.request_head is None:
-            side.transport.close()  # the request is still being read: it gets a fresh connection
-            self._upstream = None
+            self._upstream = None  # the request is still being read: it gets a fresh connection
+            side.close()
         elif self._responses.close() and self._requests.ended:
             self._settle()
         else:
             self._fail("upstream-closed")
 
     def _upstream_lost(self, side: Side) -> None:
-        if side.eof or self._leaving or side is not self._upstream:
-            return
-        if self._exchange is None:
-            self._leave(idle=True)
-        elif self._exchange.request_head is None:
+        if not self._leaving and side is self._upstream:
             self._upstream = None
-        else:
-            self._fail("upstream-closed")
+            if self._exchange is None:
+                self._leave(idle=True)
+            elif self._exchange.request_head is not None:
+                self._fail("upstream-closed")
 
     def check_time(self, now: float) -> None:
         """Called now and then: end what has waited too long."""
-        settings, exchange = self._proxy.settings, self._exchange
+        settings, exchange, still = self._proxy.settings, self._exchange, now - self._moved
         if self._leaving:
-            return
-        if exchange is None:
-            if now - self._moved > settings.idle_seconds:
+            if still > (settings.idle_seconds if self._client.waiting else LINGER_SECONDS):
+                self._client.abort()
+        elif exchange is None:
+            if still > settings.idle_seconds:
                 self._leave(idle=True)
         elif exchange.request_head is None:
             if now - self._began > settings.head_seconds:
                 self._fail("timeout", 408, "the request head did not come in time")
         elif self._connecting is not None:
-            if now - self._moved > settings.connect_seconds:
+            if still > settings.connect_seconds:
                 self._fail("upstream-unreachable", 502, "the worker did not take the connection in time")
-        elif self.client.eof:
-            if now - self._moved > settings.half_close_seconds:
+        elif self._client.eof:
+            if still > settings.half_close_seconds:
                 self._fail("client-closed")
-        elif now - self._moved > settings.idle_seconds:
+        elif still > settings.idle_seconds:
             if self._requests.ended:
                 self._fail("timeout", 504, "the worker was silent for too long")
             else:
@@ -822,8 +895,7 @@ class Connection:
         """The time for draining is over."""
         if self._exchange is not None:
             self._fail("timeout", 504, "the proxy is being stopped")
-        if not self.client.lost:
-            self.client.transport.close()
+        self._client.abort()
 
     # -- what is done about it -------------------------------------------------------------------
 
@@ -833,7 +905,7 @@ class Connection:
             if not self._requests.rest:
                 return
             self._exchange = Exchange(self._recorder)
-            self._began = self._loop.time()
+            self._began = time.monotonic()
             self._requests.restart(read_request)
         exchange, passing, bodies = self._exchange, [], []
         refusal = None
@@ -854,31 +926,54 @@ class Connection:
             exchange.request.add(body)
         if refusal is not None:
             self._fail("refused", refusal.status, refusal.why)
-        elif self.client.eof and not self._requests.ended:
+        elif self._client.eof and not self._requests.ended:
             self._fail("client-closed")
         else:
             self._settle()
 
     def _accept(self, exchange: Exchange, head: Head) -> None:
+        """A whole and sound request head: say so on disk, and see that there is a worker to send it to."""
         self._recorder.open(exchange, head)
         self._responses.restart(lambda raw: read_response(raw, head.method))
         if self._upstream is None:
-            self._connecting = self._loop.create_task(self._connect())
+            self._reach()
 
-    async def _connect(self) -> None:
-        side = Side(
-            lambda: self._upstream_made(side),
-            self._upstream_data,
-            lambda: self._upstream_eof(side),
-            lambda: self._upstream_lost(side),
-            self._regulate,
-        )
-        try:
-            await self._loop.create_connection(lambda: side, *self._proxy.settings.upstream)
-        except OSError:
+    def _reach(self) -> None:
+        """Connect to the worker; on loopback that is done when the call returns, and asking again tells."""
+        family, address = self._proxy.settings.upstream
+        connecting = self._connecting = socket.socket(family, socket.SOCK_STREAM)
+        connecting.setblocking(False)
+        answer = connecting.connect_ex(address) and connecting.connect_ex(address)
+        if answer in (0, errno.EISCONN):
+            self._reached(connecting)
+        elif answer in (errno.EINPROGRESS, errno.EALREADY):
+            self._proxy.watch(connecting, 0, selectors.EVENT_WRITE, self._connected)
+            self._regulate()
+        else:
+            self._proxy.soon.append(self._missed)  # when the request that came with it has been taken down
+
+    def _connected(self, mask: int) -> None:
+        connecting = self._connecting
+        assert connecting is not None
+        self._proxy.watch(connecting, selectors.EVENT_WRITE, 0, self._connected)
+        if connecting.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self._missed()
+        else:
+            self._reached(connecting)
+            self._settle()
+
+    def _reached(self, connected: socket.socket) -> None:
+        events = Events(self._upstream_data, self._upstream_eof, self._upstream_lost, self._regulate)
+        self._connecting, self._upstream = None, Side(self._proxy, connected, events)
+        unsent, self._unsent = self._unsent, []
+        self._upstream.write(unsent)
+        self._regulate()
+
+    def _missed(self) -> None:
+        if not self._leaving and self._connecting is not None:
+            self._connecting.close()
             self._connecting = None
-            if self._exchange is not None and not self._leaving:
-                self._fail("upstream-unreachable", 502, "the worker cannot be reached")
+            self._fail("upstream-unreachable", 502, "the worker cannot be reached")
 
     def _carry_response(self) -> None:
         """Pass on what has come from the worker, up to the end of one response."""
@@ -897,36 +992,37 @@ class Connection:
                 passing.append(event.raw)
         except Refusal as found:
             refusal = found
-        answered = exchange.response_head is not None
-        self.client.write(passing)
+        self._client.write(passing)
         for body in bodies:
             exchange.response.add(body)
         if refusal is not None:
-            self._fail("upstream-malformed", 0 if answered else 502, refusal.why)
-        elif self._responses.ended and self._responses.rest and not self._requests.ended:
-            self._fail("upstream-malformed")
-        else:
-            self._settle()
+            self._fail("upstream-malformed", 502, refusal.why)
+        elif self._responses.ended:
+            if self._responses.rest and not self._requests.ended:
+                self._fail("upstream-malformed")
+            else:
+                self._settle()
 
     def _settle(self) -> None:
         """End the exchange if both messages are whole, then see to what follows."""
-        exchange = self._exchange
-        if exchange is None or self._upstream is None or not self._requests.ended:
+        exchange, upstream = self._exchange, self._upstream
+        if len(self._requests.rest) > MAX_HEAD:
             self._regulate()
-        elif not self._responses.ended:
-            if self.client.eof and not self._requests.rest:
-                self._upstream.shut()
-            self._regulate()
+        if exchange is None or upstream is None or not self._requests.ended:
+            return
+        if not self._responses.ended:
+            if self._client.eof and not self._requests.rest:
+                upstream.shut()
+            return
+        self._exchange = None
+        self._recorder.close(exchange, None)
+        if self._responses.rest:
+            self._refuse_surplus()
+        elif self._proxy.draining or upstream.eof or (self._client.eof and not self._requests.rest):
+            self._leave()
         else:
-            self._exchange = None
-            self._recorder.close(exchange, None)
-            if self._responses.rest:
-                self._refuse_surplus()
-            elif self._proxy.draining or self._upstream.eof or (self.client.eof and not self._requests.rest):
-                self._leave()
-            else:
-                self._carry_request()  # a pipelined request may be waiting
-                self._regulate()
+            self._carry_request()  # a pipelined request may be waiting
+            self._regulate()
 
     def _refuse_surplus(self) -> None:
         """The worker sent bytes that answer no request: they pass nowhere, and a receipt of their own says so."""
@@ -939,11 +1035,11 @@ class Connection:
         """End the exchange before its time. The client gets `status` if no answer was begun."""
         exchange, self._exchange = self._exchange, None
         assert exchange is not None
-        if self.client.eof and reason in ("upstream-closed", "timeout"):
+        if self._client.eof and reason in ("upstream-closed", "timeout"):
             reason = "client-closed"  # the client went first, the rest followed from it
         self._recorder.close(exchange, reason)
         if exchange.response_head is None and status:
-            self.client.write([_write_answer(status, why)])
+            self._client.write([_write_answer(status, why)])
         endless = exchange.response_head is not None and isinstance(exchange.response_head.body, UntilClose)
         self._leave(failed=True, reset=endless)
 
@@ -952,41 +1048,33 @@ class Connection:
         if self._leaving:
             return
         self._leaving = True
+        self._moved = time.monotonic()
         if self._connecting is not None:
-            self._connecting.cancel()
-        if self._upstream is not None and not self._upstream.lost:
+            self._proxy.forget(self._connecting)
+            self._connecting.close()
+        if self._upstream is not None:
             if failed:
-                self._upstream.transport.abort()
+                self._upstream.abort()
             else:
-                self._upstream.transport.close()
-        if self.client.lost:
-            return
+                self._upstream.close()
         if reset:
-            self.client.reset()
-        elif idle or self.client.eof:
-            self.client.transport.close()
+            self._client.reset()
+        elif idle or self._client.eof:
+            self._client.close()
         else:
-            # Bytes that we never read would turn our close into a reset and take the answer with it.
-            self.client.shut()
-            self.client.let_read(True)
-            self._loop.call_later(LINGER_SECONDS, self._hang_up, self._loop.time() + self._proxy.settings.idle_seconds)
-
-    def _hang_up(self, last: float) -> None:
-        if self.client.lost:
-            return
-        if self.client.transport.get_write_buffer_size() and self._loop.time() < last:
-            self._loop.call_later(LINGER_SECONDS, self._hang_up, last)
-        else:
-            self.client.transport.abort()
+            # Bytes that we never read would turn our close into a reset and take the answer with it:
+            # shut our half, read on without keeping anything, and close when the client does.
+            self._client.shut()
+            self._client.let_read(True)
 
     def _regulate(self) -> None:
         """Read from each side only what the other side takes."""
-        if self._leaving:
-            return
-        held = self._connecting is not None or len(self._requests.rest) > MAX_HEAD
-        self.client.let_read(not held and not (self._upstream is not None and self._upstream.full))
-        if self._upstream is not None:
-            self._upstream.let_read(not self.client.full)
+        if not self._leaving:
+            upstream = self._upstream
+            held = self._connecting is not None or len(self._requests.rest) > MAX_HEAD
+            self._client.let_read(not held and not (upstream is not None and upstream.full))
+            if upstream is not None:
+                upstream.let_read(not self._client.full)
 
 
 _PHRASES = {
@@ -1005,58 +1093,100 @@ def _write_answer(status: int, why: str) -> bytes:
 
 
 class Proxy:
-    """The listener, its connections, and the way to an orderly end."""
+    """The listener, its connections, and the one loop that serves them: a single thread."""
 
-    def __init__(self, settings: Settings, recorder: Recorder) -> None:
+    def __init__(self, settings: Settings, recorder: Recorder, listener: socket.socket) -> None:
         self.settings = settings
         self.recorder = recorder
         self.connections: Set[Connection] = set()
+        self.soon: List[Callable[[], None]] = []  # to be called after the current events
         self.draining = False
+        self._listener = listener
+        self._selector = selectors.DefaultSelector()
 
-    def forget(self, connection: Connection) -> None:
-        self.connections.discard(connection)
-        if self.draining and not self.connections:
-            self._emptied.set()
+    def watch(self, watched: socket.socket, before: int, after: int, ready: Callable[[int], None]) -> int:
+        """Change what the selector tells about a socket, from `before` to `after`; return `after`."""
+        if before == after:
+            return after
+        if not before:
+            self._selector.register(watched, after, ready)
+        elif not after:
+            self._selector.unregister(watched)
+        else:
+            self._selector.modify(watched, after, ready)
+        return after
 
-    async def serve(self, listener: socket.socket) -> None:
+    def forget(self, watched: socket.socket) -> None:
+        """Stop watching a socket, if it is watched."""
+        if watched in self._selector.get_map():
+            self._selector.unregister(watched)
+
+    def serve(self) -> None:
         """Serve until SIGTERM or SIGINT, or until something cannot be recorded; then drain."""
-        loop = asyncio.get_running_loop()
-        self._stopped, self._emptied = asyncio.Event(), asyncio.Event()
-        self.recorder.on_failure = self._stopped.set
+        bell, ringer = socket.socketpair()
+        ringer.setblocking(False)
+        signal.set_wakeup_fd(ringer.fileno())
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stopped.set)
-        loop.set_exception_handler(self._mistrust)
-        server = await loop.create_server(lambda: Connection(self).client, sock=listener, backlog=1024)
-        sweeping = loop.create_task(self._sweep())
-        host, port = listener.getsockname()[:2]
+            signal.signal(number, lambda *_: None)  # the bell does the work
+        stopping: List[bool] = []
+        self.watch(bell, 0, selectors.EVENT_READ, lambda mask: stopping.append(bool(bell.recv(64))))
+        self._listener.listen(1024)
+        self._listener.setblocking(False)
+        self.watch(self._listener, 0, selectors.EVENT_READ, self._accept)
+        host, port = self._listener.getsockname()[:2]
         print(f"ready [{host}]:{port}" if ":" in host else f"ready {host}:{port}", flush=True)
-        await self._stopped.wait()
+        times = self.settings[1:5]
+        interval = min(1.0, min(times) / 4)
+        checked = now = time.monotonic()
+        deadline = float("inf")
+        while self.connections or self.recorder.pending or not self.draining:
+            self._turn(0 if self.recorder.pending else max(0, min(interval, deadline - now)))
+            now = time.monotonic()
+            if (stopping or self.recorder.failed) and not self.draining:
+                self._drain()
+                deadline = now + self.settings.drain_seconds
+            if now - checked >= interval:
+                checked = now
+                for connection in list(self.connections):
+                    connection.check_time(now)
+            if now > deadline:
+                for connection in list(self.connections):
+                    connection.cut()
+
+    def _turn(self, seconds: float) -> None:
+        """Handle what is ready. Disk work is done one receipt at a time, and waits for a quiet moment:
+        a stream must not wait for another one's receipt."""
+        found = self._selector.select(seconds)
+        for key, mask in found:
+            if key.fileobj.fileno() >= 0:  # type: ignore[union-attr]  # not closed by an event before it
+                self._guard(key.data, mask)
+        while self.soon:
+            self._guard(self.soon.pop())
+        if self.recorder.pending and not found:
+            self._guard(self.recorder.write_next)
+        while len(self.recorder.pending) > MOST_PENDING:
+            self._guard(self.recorder.write_next)
+
+    def _guard(self, act: Callable[..., None], *arguments: int) -> None:
+        """A witness whose own program fails may have missed something, and must say so."""
+        try:
+            act(*arguments)
+        except Exception as error:
+            self.recorder.report("fault of the proxy itself", error)
+
+    def _accept(self, mask: int) -> None:
+        try:
+            client, _ = self._listener.accept()
+        except OSError:
+            return  # the client is gone already, or there are too many; the rest wait in the backlog
+        self.connections.add(Connection(self, client))
+
+    def _drain(self) -> None:
         self.draining = True
-        server.close()
+        self.watch(self._listener, selectors.EVENT_READ, 0, self._accept)
+        self._listener.close()
         for connection in list(self.connections):
             connection.drain()
-        if self.connections:
-            await asyncio.wait({loop.create_task(self._emptied.wait())}, timeout=self.settings.drain_seconds)
-        for connection in list(self.connections):
-            connection.cut()
-        sweeping.cancel()
-
-    async def _sweep(self) -> None:
-        settings = self.settings
-        shortest = min(
-            settings.head_seconds, settings.idle_seconds, settings.half_close_seconds, settings.connect_seconds
-        )
-        while True:
-            await asyncio.sleep(min(1.0, shortest / 4))
-            now = asyncio.get_running_loop().time()
-            for connection in list(self.connections):
-                connection.check_time(now)
-
-    def _mistrust(self, loop: asyncio.AbstractEventLoop, context: Dict[str, Any]) -> None:
-        """An error of the program itself: a witness that may have missed something must say so."""
-        error = context.get("exception")
-        if not isinstance(error, OSError):
-            self.recorder.report("fault of the proxy itself", error or RuntimeError(context.get("message", "")))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -1102,7 +1232,7 @@ def _read_seconds(text: str) -> float:
     return value
 
 
-def _read_upstream(url: str) -> Tuple[str, int]:
+def _read_upstream(url: str) -> Tuple[int, Tuple[str, int]]:
     try:
         parts = urlsplit(url)
         port = parts.port or 80
@@ -1111,7 +1241,7 @@ def _read_upstream(url: str) -> Tuple[str, int]:
     plain = parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username or parts.password)
     if parts.scheme != "http" or not parts.hostname or not plain:
         raise WrongUsage("--upstream is not http://HOST:PORT")
-    return _resolve(parts.hostname, port)[1]
+    return _resolve(parts.hostname, port)
 
 
 def _resolve(host: str, port: int) -> Tuple[int, Tuple[str, int]]:
@@ -1162,7 +1292,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         options.half_close_seconds,
         options.drain_seconds,
     )
-    asyncio.run(Proxy(settings, recorder).serve(listener))
+    Proxy(settings, recorder, listener).serve()
     return 5 if recorder.failed else 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -11,12 +12,11 @@ from evidence import records
 from evidence.build import classify
 from evidence.build.runs import EMPTY, Json, Run, Store
 from evidence.campaign import Campaign, Comparison, EngineSpec
+from evidence.capture.adapters import ADAPTERS
 from evidence.errors import EvidenceError
 
 Record = TypeVar("Record")
 TIMELINE = tuple(records.Timeline.__dataclass_fields__)
-# What ends a stream of this adapter is the end of the connection; every other one sends `[DONE]`.
-WITHOUT_DONE = ("transformers-serve",)
 
 
 def filled(kind: type[Record], row: Mapping[str, Any], where: str, **more: Any) -> Record:
@@ -41,9 +41,7 @@ def launches(events: Iterable[Json], where: str) -> list[records.Launch]:
             started[event["worker"]] = event
         elif event["event"] == "engine-ready":
             ready[event["worker"]] = filled(records.Ready, event, where)
-    return [
-        filled(records.Launch, event, where, ready=ready.get(worker)) for worker, event in sorted(started.items())
-    ]
+    return [filled(records.Launch, event, where, ready=ready.get(worker)) for worker, event in sorted(started.items())]
 
 
 def gateway(run: Run) -> records.Gateway | None:
@@ -71,7 +69,7 @@ def arms(run: Run) -> list[records.Arm]:
     for started, events in _by_arm(run):
         ended = _one(events, "arm-ended")
         client, timeline = _one(events, "client"), _one(events, "timeline")
-        findings = [finding for event in events if event["event"] == "log-finding" for finding in [event]]
+        findings = [event for event in events if event["event"] == "log-finding"]
         found.append(
             records.Arm(
                 repetition=started["repetition"],
@@ -140,7 +138,7 @@ def samples(
             shapes[asked] = classify.read_request(store.take(asked) or b"")
         body = store.take(event["responseSha256"])
         reading = classify.classify(
-            event["transport"], event["status"], shapes[asked], body or b"", owes_done=engine.adapter not in WITHOUT_DONE
+            event["transport"], event["status"], shapes[asked], body or b"", owes_done=ADAPTERS[engine.adapter].owes_done
         )  # fmt: skip
         found.append(
             filled(
@@ -169,8 +167,6 @@ def requests(comparison: Comparison) -> tuple[records.Requests, records.Protocol
 
 
 def _body(data: bytes) -> records.Body:
-    import hashlib
-
     return records.Body(hashlib.sha256(data).hexdigest(), len(data))
 
 
@@ -178,13 +174,15 @@ def date_control(run: Run, comparison: Comparison) -> records.DateControl | None
     """What the runner read of the rendered input on each worker and arm, for a date-sensitive comparison."""
     if comparison.comparison_date is None:
         return None
-    ids = [filled(records.TokenIds, event, run.id) for event in run.all("token-ids")]
+    ids = [
+        filled(records.TokenIds, event, run.id)
+        for event in run.all("token-ids")
+        if event.get("tokenIdsSha256") is not None
+    ]
     return records.DateControl("UTC", comparison.comparison_date, ids)
 
 
-def cite_bodies(
-    store: Store, launched: Iterable[records.Launch], ledgers: Iterable[Sequence[records.Receipt]]
-) -> None:
+def cite_bodies(store: Store, launched: Iterable[records.Launch], ledgers: Iterable[Sequence[records.Receipt]]) -> None:
     """Have every body packed that a ready probe or a receipt names."""
     for launch in launched:
         if launch.ready is not None:

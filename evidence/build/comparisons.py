@@ -145,7 +145,9 @@ def _lacking(
     found = []
     order = [(1, "A"), (1, "B"), (2, "B"), (2, "A"), (3, "A"), (3, "B")]
     if [(arm.repetition, arm.arm) for arm in begun] != order:
-        found.append(f"found the arms {[arms.arm_id(a.repetition, a.arm) for a in begun]}, expected r1-a to r3-b in order")
+        found.append(
+            f"found the arms {[arms.arm_id(a.repetition, a.arm) for a in begun]}, expected r1-a to r3-b in order"
+        )
     counts = Counter(sample.phase for sample in samples)
     if dict(counts) != PHASES or len({sample.offer for sample in samples}) != len(samples):
         found.append(f"found {dict(counts)} samples, expected {PHASES}")
@@ -163,13 +165,15 @@ def _lacking(
     fixed = {"native-warm": requests.native.sha256, "rr-warm": requests.main.sha256, "main": requests.main.sha256}
     other = sorted({s.phase for s in samples if s.request_sha256 != fixed.get(s.phase)})
     if other:
-        found.append(f"found {' and '.join(other)} requests with another body than the campaign's, expected the fixed one")
+        found.append(
+            f"found {' and '.join(other)} requests with another body than the campaign's, expected the fixed one"
+        )
     return found
 
 
-def check_named(campaign: Campaign, complete: Sequence[Run], incomplete: Sequence[Run]) -> list[str]:
+def check_named(campaign: Campaign, runs: Sequence[Run]) -> list[str]:
     """The comparisons of the campaign that nobody has run at all."""
-    known = {run.name for run in (*complete, *incomplete)}
+    known = {run.name for run in runs if run.kind == "comparison"}
     return [
         f"comparison {name}: found no run of it, expected a complete or an aborted one"
         for name in campaign.comparisons
@@ -182,4 +186,6 @@ def require_known(runs: Sequence[Run], campaign: Campaign) -> None:
     for run in runs:
         group = campaign.comparisons if run.kind == "comparison" else campaign.cases
         if run.kind in ("comparison", "attempt") and run.name not in group:
-            raise EvidenceError(f"{run.folder}: found a run of {run.name!r}, expected one that the campaign names", code=1)
+            raise EvidenceError(
+                f"{run.folder}: found a run of {run.name!r}, expected one that the campaign names", code=1
+            )

@@ -59,7 +59,9 @@ def pack(run: Run, campaign: Campaign, tree: Tree) -> Packed:
             store.cite(control.sha256)
     for offer in run.all("offer"):
         store.cite(offer["requestSha256"])
-    tree.refusals += [f"{run.id}: found no file with the body {digest}, expected it recorded" for digest in store.missing]
+    tree.refusals += [
+        f"{run.id}: found no file with the body {digest}, expected it recorded" for digest in store.missing
+    ]
     attempt = records.Attempt(
         id=run.id,
         run=run.id,
@@ -169,13 +171,13 @@ def _exact(
     run: Run, case: Case, ledgers: Ledgers, workers: Sequence[records.Worker], samples: Sequence[records.Sample]
 ) -> records.Exact | None:
     """What is known of exact admission; null on other surfaces, and where no request was offered."""
-    if case.surface != "exact" or case.probe is None or not samples:
+    if case.surface != "exact" or not samples:
         return None
     event = run.last("exact") or {}
     observed = event.get("observedTokenIds")
     counts = _traffic(ledgers, workers)
     engaged = sum(count > 0 for count in counts.values())
-    expected = list(case.probe.expected_token_ids)
+    expected = list(case.probe.expected_token_ids) if case.probe is not None else []
     return records.Exact(
         request_sha256=hashlib.sha256(case.body).hexdigest(),
         expected_token_ids=expected,
@@ -187,9 +189,7 @@ def _exact(
     )
 
 
-def _scope(
-    case: Case, outcome: str, exact: records.Exact | None, workers: Sequence[records.Worker]
-) -> records.Scope:
+def _scope(case: Case, outcome: str, exact: records.Exact | None, workers: Sequence[records.Worker]) -> records.Scope:
     """What the attempt may be cited for."""
     if outcome == "SUCCESS":
         how = {

@@ -30,6 +30,7 @@ def pack(campaign: Campaign, tree: Tree) -> None:
             id=profile.id,
             repository=profile.repository,
             revision=profile.revision,
+            revision_reason=profile.revision_reason,
             state=profile.state,
             date_sensitive=profile.date_sensitive,
             license=profile.license,

@@ -63,6 +63,8 @@ def pack(run: Run, campaign: Campaign, tree: Tree) -> records.IncompleteEntry:
     fates = _fates(run, kept, ledgers, partials)
     counts = _count(fates)
     _cite(store, fates, begun, ledgers, partials)
+    for body in (requests.native, requests.main):
+        store.cite(body.sha256)
     folder = f"{FOLDER}/{run.id}"
     files = records.IncompleteFiles(
         comparison=tree.add(f"{folder}/comparison.json", records.to_bytes(record)),
@@ -143,7 +145,9 @@ def _fates(
 Seen = tuple[str, records.Receipt]
 
 
-def _unmatched(client: Mapping[str, records.Sample], seen: Mapping[str, Seen], ledgers: Ledgers) -> dict[str, list[Seen]]:
+def _unmatched(
+    client: Mapping[str, records.Sample], seen: Mapping[str, Seen], ledgers: Ledgers
+) -> dict[str, list[Seen]]:
     """Traffic receipts without a request id, by arm: a gateway may drop it, hashes then tell whose they are."""
     found: dict[str, list[Seen]] = {}
     for (arm, worker), receipts in ledgers.items():

@@ -182,8 +182,8 @@ class Scanner:
         for kind, what in model_bytes(data):
             yield Finding(path, "byte 0", kind, what)
         lines = [(f"line {number}", line) for number, line in enumerate(data.split(b"\n"), 1)]
-        if body and (text := joined(data)):
-            lines += [("the joined contents", line) for line in text.split(b"\n")]
+        if body:
+            lines += [("the joined contents", line) for line in joined(data).split(b"\n")]
         seen = set()
         for place, line in lines:
             for kind, text in (*self._names(line), *credentials.find(line, settings=not body)):

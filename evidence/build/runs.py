@@ -83,10 +83,11 @@ class Run:
         return None if self.ended is None else str(self.ended["endedAt"])
 
     def ledgers(self) -> dict[tuple[str, str], list[records.Receipt]]:
-        """(arm, worker) -> receipts in order of their sequence."""
+        """(arm, worker) -> receipts in the order in which the exchanges began; they were written as they ended."""
         found = {}
         for path in sorted((self.folder / "witness").glob("*/*.jsonl")):
-            found[path.parent.name, path.stem] = [_receipt(row) for row in _lines(path)]
+            rows = sorted((_receipt(row) for row in _lines(path)), key=lambda receipt: receipt.sequence)
+            found[path.parent.name, path.stem] = rows
         return found
 
     def open_exchanges(self) -> dict[str, list[Open]]:
@@ -211,9 +212,7 @@ def _read_run(folder: Path, campaign: Campaign) -> Run:
         _check_same(folder, identity["name"], campaign)
     elif campaign.kind(identity["name"]) != identity["kind"]:
         raise EvidenceError(f"{place}: found kind {identity['kind']!r}, expected {campaign.kind(identity['name'])!r}")
-    return Run(
-        folder, identity["run"], identity["name"], identity["kind"], identity["startedAt"], _run_ended(folder)
-    )
+    return Run(folder, identity["run"], identity["name"], identity["kind"], identity["startedAt"], _run_ended(folder))
 
 
 def _run_ended(folder: Path) -> Json | None:

@@ -38,7 +38,8 @@ class Profile:
 
     id: str
     repository: str
-    revision: str
+    revision: str | None
+    revision_reason: str | None
     state: str
     date_sensitive: bool
     license: str

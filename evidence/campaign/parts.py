@@ -34,10 +34,17 @@ from evidence.campaign.table import Table, nearest
 
 def read_profile(table: Table) -> Profile:
     identifier, repository = table.id(), table.text("repository")
-    revision = table.text("revision")
-    if not re.fullmatch(r"[0-9a-f]{40}", revision):
+    revision, revision_reason = table.optional_text("revision"), table.optional_text("revision_reason")
+    if revision is not None and not re.fullmatch(r"[0-9a-f]{40}", revision):
         raise table.error(
             "revision", repr(revision), "40 lower-case hex digits", "name the commit, not a branch or a tag"
+        )
+    if (revision is None) == (revision_reason is None):
+        raise table.error(
+            "revision",
+            "nothing" if revision is None else "a revision and a revision_reason",
+            "a revision, or a revision_reason why none was established",
+            "name the commit whose files these are",
         )
     artifacts = []
     for part in table.tables("artifacts"):
@@ -57,7 +64,7 @@ def read_profile(table: Table) -> Profile:
     source, template_hash = template.text("source"), template.optional_hash("sha256")
     template.end()
     return Profile(
-        identifier, repository, revision, table.choice("state", STATES), table.flag("date_sensitive", False),
+        identifier, repository, revision, revision_reason, table.choice("state", STATES), table.flag("date_sensitive", False),
         table.text("license"), tuple(artifacts), index, source, template_hash, table.file("definition"),
         table.optional_text("model"),
     )  # fmt: skip
@@ -150,13 +157,15 @@ def read_comparison(table: Table, cases: Mapping[str, Case], engines: Mapping[st
     baseline, candidate = table.text("baseline"), table.text("candidate")
     if baseline == candidate:
         raise table.error("candidate", repr(candidate), "another value than the baseline's")
-    for place in (engines[case.engine].arguments, case.arguments):
-        if any(word == argument or word.startswith(argument + "=") for word in place):
-            raise table.error(
-                "argument",
-                f"{argument!r}, which the arguments set already",
-                "an argument that only the comparison sets",
-            )
+    standing = [
+        word for word in (*engines[case.engine].arguments, *case.arguments) if word.split("=", 1)[0] == argument
+    ]
+    if len(standing) > 1:
+        raise table.error(
+            "argument",
+            f"{argument!r}, which the arguments set {len(standing)} times",
+            "one that they set once or not at all",
+        )
     body = read_body(table, "body")
     request = parsed(table, "body", "body", body)
     if "messages" not in request:

@@ -124,7 +124,7 @@ ADAPTERS: dict[str, Adapter] = {
             "synthetic",
             ("{synthetic}",),
             ("--host", "{host}", "--port", "{port}"),
-            frozenset({"logprobs", "ignore-eos", "min-tokens", "several", "adapters", "model-check"}),
+            frozenset({"logprobs", "ignore-eos", "min-tokens", "several", "adapters"}),
             {**_COMMON, "allocation": r"synthetic: allocation"},
             name_flag="--model", version_route=("/version", "version"), needs_model=False,
             note="no model: its answers show the machinery and nothing else",

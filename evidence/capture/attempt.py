@@ -91,6 +91,7 @@ class Attempt:
             self.plans(), concurrency=CONCURRENCY, recorder=self.recorder,
             progress=lambda done, total: self.progress.advance(),
         )  # fmt: skip
+        await topology.watch.look_twice(exchanges)
         await self.take_controls([kind for kind in case.controls if kind == "metrics"])
         if all(one.transport == "complete" and one.status == 200 for one in exchanges):
             await await_receipts(topology.ledgers, len(exchanges))

@@ -161,8 +161,10 @@ def _holds_token(body: bytes) -> bool:
 
 
 def _first_model(body: bytes) -> str | None:
+    """The first model of a list in OpenAI's form, or in SIE's own."""
     try:
-        return str(json.loads(body)["data"][0]["id"])
+        value = json.loads(body)
+        return str(value["data"][0]["id"] if "data" in value else value["models"][0]["name"])
     except (ValueError, KeyError, IndexError, TypeError):
         return None
 

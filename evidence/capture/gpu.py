@@ -119,19 +119,22 @@ def attribute_to_group(leader: int | None, processes: Mapping[int, int | None]) 
     return sum(known), None
 
 
-def read_nvml(indices: Sequence[str]) -> list[GpuReading]:
-    """Read GPUs by index, UUID, or MIG UUID. A driver that is missing or refuses gives readings with a reason."""
-    import pynvml  # type: ignore[import-untyped]
+def read_nvml(indices: Sequence[str], nvml: Any = None) -> list[GpuReading]:
+    """Read GPUs by index, UUID, or MIG UUID. A driver that is missing or refuses gives readings with a reason.
 
+    `nvml` stands in for the module pynvml: a recorder, or a replay of what one recorded.
+    """
+    if nvml is None:
+        import pynvml as nvml  # type: ignore[import-untyped,no-redef]
     try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError as problem:
+        nvml.nvmlInit()
+    except nvml.NVMLError as problem:
         return [GpuReading(index, None, None, reason=f"NVML: {problem}") for index in indices]
     try:
-        return [_read_one(pynvml, index) for index in indices]
+        return [_read_one(nvml, index) for index in indices]
     finally:
-        with contextlib.suppress(pynvml.NVMLError):
-            pynvml.nvmlShutdown()
+        with contextlib.suppress(nvml.NVMLError):
+            nvml.nvmlShutdown()
 
 
 def _read_one(nvml: Any, index: str) -> GpuReading:

@@ -78,10 +78,13 @@ class Process:
 
     async def announcement(self, seconds: float) -> str:
         """What the process printed after `ready `; an EvidenceError if it ends or `seconds` pass without it."""
-        with contextlib.suppress(asyncio.TimeoutError, asyncio.CancelledError):
+        try:
             return await asyncio.wait_for(asyncio.shield(self.announced), seconds)
-        if getattr(asyncio.current_task(), "cancelling", int)():  # Python 3.11 tells: the caller was cancelled
-            raise asyncio.CancelledError
+        except asyncio.TimeoutError:
+            pass
+        except asyncio.CancelledError:
+            if not self.announced.cancelled():  # then it is the caller who was cancelled
+                raise
         fate = self.ended.result().describe() if self.ended.done() else f"was not ready within {seconds} s"
         raise EvidenceError(f"{self.name} {fate}: {read_tail(self.log_path)}", f"see {self.log_path}", code=4)
 

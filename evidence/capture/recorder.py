@@ -17,6 +17,8 @@ class Recorder:
         self.repetition = repetition
         self.arm = arm
         self.started_ns = journal.clock()
+        self.clocks: set[str] = set()
+        self.stepped = False
 
     def since(self, at_ns: int | None = None) -> Seconds:
         """Seconds from the start of the arm to `at_ns`, or to now."""
@@ -25,6 +27,11 @@ class Recorder:
     def write(self, event: str, **fields: object) -> None:
         """An event of this arm: `repetition` and `arm` come with it."""
         self.journal.write(event, repetition=self.repetition, arm=self.arm, **fields)
+
+    @property
+    def clock(self) -> str:
+        """Which clock dated what was read: `kernel`, `monotonic`, or `mixed`."""
+        return "mixed" if len(self.clocks) > 1 else next(iter(self.clocks), "monotonic")
 
     def offer(self, plan: Plan, intended_ns: int) -> None:
         """Stores the body and writes the offer. On a full disk it refuses, so that nothing leaves unrecorded."""
@@ -37,6 +44,8 @@ class Recorder:
 
     def sample(self, exchange: Exchange) -> None:
         """Stores what came and writes the sample; without its body when the disk has no room even for that."""
+        self.clocks.add(exchange.clock)
+        self.stepped = self.stepped or exchange.wall_clock_stepped
         error = exchange.error
         digest = hashlib.sha256(exchange.response_body).hexdigest()
         try:

@@ -115,7 +115,7 @@ class Client(asyncio.Protocol):
         self.steps: deque[Callable[[], None]] = deque()
         self.target = b""
         self.fields: list[tuple[bytes, bytes]] = []
-        self.chunked = self.sent_whole = False
+        self.chunked = self.sent_whole = self.last = False
         self.tasks: set[asyncio.Task[None]] = set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -163,7 +163,8 @@ class Client(asyncio.Protocol):
         self.chunked = any(n.lower() == b"transfer-encoding" and b"chunked" in v.lower() for n, v in self.fields)
         lines = [b"%s %s HTTP/%s" % (method, self.target, self.parser.get_http_version().encode())]
         head = b"\r\n".join(lines + [b"%s: %s" % field for field in self.fields]) + b"\r\n\r\n"
-        self.step(lambda: self.begin_exchange(worker, method, head))
+        last = not self.parser.should_keep_alive()
+        self.step(lambda: self.begin_exchange(worker, method, head, last))
 
     def on_body(self, data: bytes) -> None:
         framed = b"%x\r\n%s\r\n" % (len(data), data) if self.chunked else data
@@ -183,7 +184,8 @@ class Client(asyncio.Protocol):
         else:
             action()
 
-    def begin_exchange(self, worker: tuple[str, int], method: bytes, head: bytes) -> None:
+    def begin_exchange(self, worker: tuple[str, int], method: bytes, head: bytes, last: bool = False) -> None:
+        self.last = last
         upstream = self.upstream = Upstream(self, method)
         upstream.send(head)
         task = asyncio.get_running_loop().create_task(self.connect(worker, upstream))
@@ -210,7 +212,7 @@ class Client(asyncio.Protocol):
             self.next_exchange()
 
     def end_exchange(self, keep_alive: bool) -> None:
-        if not keep_alive or not self.sent_whole:
+        if self.last or not keep_alive or not self.sent_whole:
             self.transport.close()  # also an answer before the request's end: what is left of it has no reader
         else:
             self.next_exchange()

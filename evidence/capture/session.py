@@ -24,6 +24,7 @@ from evidence.capture.lateness import LagMonitor
 from evidence.capture.launch import SetupFailure
 from evidence.capture.ledger import await_receipts, count_receipts, expect_counts
 from evidence.capture.load import Exchange, Plan, offer_batch
+from evidence.capture.needs import refuse_campaign
 from evidence.capture.recorder import Recorder
 from evidence.capture.tokens import ask_tokens, hash_tokens
 from evidence.capture.topology import Topology
@@ -64,7 +65,10 @@ def capture(campaign_path: Path, name: str, runs: Path, *, quiet: bool = False) 
         )
     if kind == "attempt":
         refuse_case(campaign, campaign.cases[name])
-    journal = open_run(runs, campaign, name, kind)
+    refuse_campaign(campaign, name)
+    fixed = campaign.comparisons.get(name)
+    bodies = () if fixed is None else (fixed.native_body, fixed.body)
+    journal = open_run(runs, campaign, name, kind, bodies=bodies)
     try:
         return asyncio.run(carry_out(campaign, name, kind, journal, quiet))
     finally:
@@ -220,6 +224,7 @@ class Arm:
             plans, concurrency=concurrency, recorder=self.recorder, progress=lambda done, total: self.progress.advance()
         )
         self.exchanges += exchanges
+        await self.session.watch.look_twice(exchanges)
         late = [exchange.offer for exchange in exchanges if exchange.transport == "timeout"]
         if late:
             limit = self.comparison.request_timeout_seconds
@@ -240,7 +245,8 @@ class Arm:
                     exchanges = await self.offer("main", plans, CONCURRENCY)
             finally:
                 with contextlib.suppress(DiskFull):
-                    self.recorder.write("client", **monitor.record())
+                    recorder = self.recorder
+                    recorder.write("client", **monitor.record(), wallClockStepped=recorder.stepped, clock=recorder.clock)
         self.timeline["firstMainSeconds"] = self.recorder.since(min(exchange.started_ns for exchange in exchanges))
         self.timeline["lastMainSeconds"] = self.recorder.since(max(one.started_ns + one.total_ns for one in exchanges))
 

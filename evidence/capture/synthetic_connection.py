@@ -21,6 +21,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.buffer = b""
+        self.last = False
         self.task: asyncio.Task[None] | None = None
         self.transport: asyncio.Transport
 
@@ -49,6 +50,7 @@ class Connection(asyncio.Protocol):
         if taken is None:
             return
         method, path, headers, body, self.buffer = taken
+        self.last = headers.get("connection", "").lower() == "close"
         self.task = asyncio.get_running_loop().create_task(self.answer(method, path, headers, body))
         self.task.add_done_callback(self.end_task)
 
@@ -57,6 +59,8 @@ class Connection(asyncio.Protocol):
             if problem := task.exception():
                 print(f"synthetic: {problem!r}", file=sys.stderr, flush=True)
                 self.transport.abort()
+            if self.last:
+                self.transport.close()
             self.proceed()
 
     def respond(self, status: int, body: bytes, kind: str = "application/json") -> None:

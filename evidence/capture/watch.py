@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import Any, TypeVar
+
+from evidence.capture.load import Exchange
 
 REASONS = (
     "OPERATOR", "RUNNER_DIED", "ENGINE_DIED", "ENGINE_NOT_READY", "GATEWAY_DIED", "PROXY_DIED", "DISK_FULL", "TIME_OUT",
     "AUDIT_FAILED",
 )  # fmt: skip
 SETTLE_SECONDS = 0.1
+NEWS_SECONDS = 1.0
 
 Result = TypeVar("Result")
 
@@ -70,6 +73,12 @@ class Watch:
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await task
         raise self.fired.result()
+
+    async def look_twice(self, exchanges: Iterable[Exchange]) -> None:
+        """When exchanges broke, waits a moment for the death that may be behind it: a fast failure overtakes its news."""
+        broken = any(one.transport != "complete" or one.status is None or one.status >= 500 for one in exchanges)
+        if broken and not self.fired.done():
+            await asyncio.wait({self.fired}, timeout=NEWS_SECONDS)
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:

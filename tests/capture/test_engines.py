@@ -89,7 +89,7 @@ def test_a_command_fills_its_placeholders_and_publishes_none_of_them() -> None:
         "{python}", "run.py", "{model}", "-p{port}", "--bind={host}", "--gpu", "{device}", "worker-2",
         "{folder}/file.bin", "--peer", "{host}:80", "{folder}/y", "{model}/tokenizer",
     )  # fmt: skip
-    with pytest.raises(EvidenceError, match="unknown placeholder .wrong"):
+    with pytest.raises(EvidenceError, match="unknown placeholder"):
         write_launch(Spec("command", program=("x", "{wrong}")), device="0", port=1)
     assert write_launch(Spec("command", program=("x", '{"json": {}}')), device="0", port=1).words[1] == '{"json": {}}'
 

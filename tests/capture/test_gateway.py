@@ -151,6 +151,11 @@ def test_nothing_waits_for_an_end(gateway: Server) -> None:
         assert b"content" in receive(connection, b'"content":" ')
 
 
+def test_the_connection_closes_when_asked_to(gateway: Server) -> None:
+    with send(gateway, CHAT, chat()) as connection:  # sends Connection: close
+        assert receive(connection).endswith(b"[DONE]\n\n\r\n0\r\n\r\n")
+
+
 def test_an_interim_response_is_not_the_end() -> None:
     def answer(connection: socket.socket, data: bytes) -> None:
         connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")

@@ -285,5 +285,10 @@ def test_pipelined_and_chunked_requests_are_answered_in_order(server: Server) ->
     assert received.index(b"chat.completion") < received.index(b"version")
 
 
+def test_the_connection_closes_when_asked_to(server: Server) -> None:
+    with send(server, CHAT, chat()) as connection:  # sends Connection: close
+        assert receive(connection).endswith(b"[DONE]\n\n\r\n0\r\n\r\n")
+
+
 def test_every_fault_is_tried_here() -> None:
     assert all(f'"{name}"' in Path(__file__).read_text() for name in FAULTS if name != "none")

@@ -69,6 +69,7 @@ def full() -> dict[str, bytes]:
         "id": "tiny",
         "repository": "example/tiny",
         "revision": "a" * 40,
+        "revisionReason": None,
         "state": "accessible",
         "dateSensitive": False,
         "license": "apache-2.0",

@@ -50,6 +50,11 @@ def listen() -> socket.socket:
     return listener
 
 
+def command(ledger: Path, bodies: Path, upstream: str, *options: str, python: str = sys.executable) -> list[str]:
+    where = ["--upstream", upstream, "--worker", "worker-1", "--ledger", str(ledger), "--bodies", str(bodies)]
+    return [python, "-I", "-B", str(SCRIPT), *where, *options]
+
+
 class Witness:
     """One proxy process, its ledger and its bodies; `worker` is the listener of the worker it stands before."""
 
@@ -62,8 +67,7 @@ class Witness:
         if not worker:
             self.worker.close()
         self.process = subprocess.Popen(
-            [python, "-I", "-B", str(SCRIPT), "--listen", "127.0.0.1:0", "--upstream", f"http://127.0.0.1:{port}"]
-            + ["--worker", "worker-1", "--ledger", str(self.ledger), "--bodies", str(self.bodies), *options],
+            command(self.ledger, self.bodies, f"http://127.0.0.1:{port}", *options, python=python),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -176,6 +180,10 @@ class Stage:
                     raise ValueError(what)
             except (AssertionError, OSError) as error:
                 raise AssertionError(f"step {number} {what}: {error!r}") from error
+
+    def forget_worker(self) -> None:
+        """The next step of the worker is on the next connection."""
+        self._worker = None
 
     def close(self) -> None:
         self.client.close()

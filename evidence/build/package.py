@@ -1,0 +1,259 @@
+"""Builds a package: every run of a campaign and its retained files, checked, packed and pinned.
+
+    runs -> attempts -> matrix -> comparisons -> incomplete ones -> recipes -> manifest -> SHA256SUMS -> archive
+
+Everything that stands against the package is collected and refused at once; nothing is written before all of
+it is known. The same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from evidence import records, shipped
+from evidence.archive import layout
+from evidence.build import arms, comparisons, converged, identities, incomplete, lifecycle, manifest, matrix, pd, readme
+from evidence.build import recipes as recipe_room
+from evidence.build import registries as registry_room
+from evidence.build.archive import write_archive, write_digests
+from evidence.build.comparisons import Settled
+from evidence.build.converged import Packed
+from evidence.build.privacy import Machine, Scanner
+from evidence.build.runs import Run, find_runs
+from evidence.build.tree import Tree
+from evidence.campaign import Campaign, read_campaign
+from evidence.errors import EvidenceError
+from evidence.progress import Progress
+
+LISTED = 30
+
+
+@dataclass(frozen=True)
+class Built:
+    """What was written, and what to publish of it. `payload_bytes` are the members' contents."""
+
+    archive: Path
+    archive_sha256: str
+    tar_sha256: str
+    members: int
+    payload_bytes: int
+    archive_bytes: int
+    sha256_file: Path
+    retained: Path
+
+
+def build(campaign_dir: Path, runs: Path, output: Path, *, preparation: bool = False, quiet: bool = False) -> Built:
+    """Build the archive, its digests and the retained folder in `output`.
+
+    A campaign whose status is not FINAL gives a preparation artifact only, and only when asked for one. Raises
+    EvidenceError with exit code 1 that lists every reason against the package.
+    """
+    campaign = read_campaign(campaign_dir)
+    if campaign.status != "FINAL" and not preparation:
+        raise EvidenceError(
+            f"{campaign.path.name}: found status {campaign.status}, expected FINAL",
+            "finish the campaign and say so in its file, or build a marked preparation artifact with --preparation",
+            code=1,
+        )
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EvidenceError(f"{output}: cannot be made ({error.strerror}), expected a folder to write to") from None
+    stem = f"{campaign.name}-preparation" if preparation else campaign.name
+    retained = output / stem
+    _check_replaceable(retained, campaign)
+    found = find_runs(runs, campaign)
+    archive = output / f"{stem}-evaluation.tgz"
+    with tempfile.TemporaryDirectory(prefix=f".{stem}-", dir=output) as staging:
+        tree = Tree(Path(staging), Scanner(Machine.here(), campaign.privacy_exceptions))
+        with Progress(len(found) + 1, unit="run", quiet=quiet, title="build") as progress:
+            record, rows = _gather(campaign, found, tree, archive.name, preparation, progress)
+            _refuse(campaign, tree)
+            tree.add("README.md", readme.full(record, rows))
+            sums = tree.sums()
+            _refuse(campaign, tree)
+            progress.phase("archive")
+            digest = write_archive(_entries(tree, sums), archive, campaign.name)
+            progress.advance()
+        try:
+            sha256_file, _ = write_digests(archive, digest)
+            guide = readme.partial(record, digest.tgz_sha256, digest.members)
+            _retain(tree, retained, guide)
+        except BaseException:
+            archive.unlink(missing_ok=True)
+            raise
+    return Built(
+        archive=archive,
+        archive_sha256=digest.tgz_sha256,
+        tar_sha256=digest.tar_sha256,
+        members=digest.members,
+        payload_bytes=tree.payload_bytes + len(sums),
+        archive_bytes=digest.tgz_bytes,
+        sha256_file=sha256_file,
+        retained=retained,
+    )
+
+
+def _gather(
+    campaign: Campaign, found: Sequence[Run], tree: Tree, archive: str, preparation: bool, progress: Progress
+) -> tuple[records.Manifest, records.RuntimeMatrix]:
+    """Everything but README.md and SHA256SUMS, in the tree."""
+    comparisons.require_known(found, campaign)
+    for path, data in shipped.files().items():
+        tree.add(path.removeprefix("verifiers/"), data, trusted=True)
+    facts = manifest.Facts()
+    packed = [converged.pack(run, campaign, tree) for run in _each(found, "attempt", facts, campaign, progress)]
+    status = "IN_PROGRESS_NOT_FINAL" if preparation else campaign.status
+    rows = matrix.build(campaign, packed, status)
+    settled, aborted = _comparisons(campaign, found, packed, facts, tree, progress)
+    if not preparation:
+        tree.refusals += comparisons.check_named(campaign, found)
+    tree.add("runtime-matrix.json", records.to_bytes(rows))
+    tree.add(
+        "results/converged-index.json",
+        records.to_bytes(records.ConvergedIndex(sorted((one.entry for one in packed), key=lambda entry: entry.id))),
+    )
+    tree.add(
+        "results/settings-index.json",
+        records.to_bytes(records.SettingsIndex(sorted((one.entry for one in settled), key=lambda entry: entry.id))),
+    )
+    tree.add(
+        "results/incomplete-settings-index.json",
+        records.to_bytes(records.IncompleteSettingsIndex(sorted(aborted, key=lambda entry: entry.id))),
+    )
+    identities.pack(campaign, tree)
+    folders = registry_room.pack(campaign, tree)
+    pd.pack(campaign, tree)
+    lifecycle_records = lifecycle.pack(campaign, tree)
+    recipe_room.pack(campaign, tree, rows, settled, packed, preparation=preparation)
+    facts.gateways += [one.gateway for one in settled]
+    facts.gateways += [one.attempt.gateway for one in packed if one.attempt.gateway is not None]
+    facts.synthetic += [one.entry.synthetic for one in packed] + [one.entry.synthetic for one in settled]
+    facts.synthetic += [entry.synthetic for entry in aborted]
+    facts.counts = {
+        "profiles": len(campaign.profiles),
+        "cases": len(campaign.cases),
+        "attempts": len(packed),
+        "comparisons": len(settled),
+        "incomplete_comparisons": len(aborted),
+        "main_samples": 144 * len(settled),
+        "warm_samples": 108 * len(settled),
+        "bodies": tree.count_bodies(),
+        "lifecycle_records": lifecycle_records,
+    }
+    proxy = hashlib.sha256(shipped.files()["verifiers/receipt-proxy.py"]).hexdigest()
+    record = manifest.build(
+        campaign, facts, archive=archive, preparation=preparation, proxy_sha256=proxy, registries=folders
+    )
+    tree.add("manifest.json", records.to_bytes(record))
+    return record, rows
+
+
+def _comparisons(
+    campaign: Campaign,
+    found: Sequence[Run],
+    packed: Sequence[Packed],
+    facts: manifest.Facts,
+    tree: Tree,
+    progress: Progress,
+) -> tuple[list[Settled], list[records.IncompleteEntry]]:
+    """Complete comparisons and incomplete ones, oldest first."""
+    whole = [run for run in found if run.kind == "comparison" and run.complete]
+    ids = comparisons.folder_ids(whole)
+    settled: list[Settled] = []
+    aborted = []
+    for run in _each(found, "comparison", facts, campaign, progress):
+        if run.id not in ids:
+            aborted.append(incomplete.pack(run, campaign, tree))
+            continue
+        again = recipe_room.requalifying(campaign, run.name, packed, run.started_at)
+        one = comparisons.pack(run, ids[run.id], campaign, tree, requalified=again is not None)
+        settled += [one] if one is not None else []
+    return settled, aborted
+
+
+def _each(
+    found: Sequence[Run], kind: str, facts: manifest.Facts, campaign: Campaign, progress: Progress
+) -> Iterator[Run]:
+    """The runs of one kind, their dates and engines noted, each forgotten when the next is asked for."""
+    for run in found:
+        if run.kind != kind:
+            continue
+        progress.phase(run.name)
+        yield run
+        facts.started.append(run.started_at)
+        facts.ended += [run.ended_at] if run.ended_at is not None else []
+        for event in arms.identity_of(run, campaign):
+            facts.identities[event["engine"]] = event
+        run.forget()
+        progress.advance()
+
+
+def _refuse(campaign: Campaign, tree: Tree) -> None:
+    reasons = [*tree.refusals, *(f"{finding}, expected none in a package" for finding in tree.scanner.findings)]
+    if not reasons:
+        return
+    listed = reasons[:LISTED] + ([f"and {len(reasons) - LISTED} more"] if len(reasons) > LISTED else [])
+    hint = "nothing was written"
+    if tree.scanner.findings:
+        hint += (
+            "; what may stand in the package all the same needs a [[privacy_exception]] with pattern, kind and reason"
+        )
+    raise EvidenceError(
+        f"{campaign.name}: found {len(reasons)} reasons against a package:\n  " + "\n  ".join(listed), hint, code=1
+    )
+
+
+def _entries(tree: Tree, sums: bytes) -> Iterator[tuple[str, bytes | Path]]:
+    yield layout.FORMS[1], sums
+    for path, _, content in tree.rows():
+        yield path, content
+
+
+def _check_replaceable(retained: Path, campaign: Campaign) -> None:
+    """A folder of the same name is replaced only if an earlier build made it."""
+    if not retained.exists():
+        return
+    try:
+        mine = orjson.loads((retained / "manifest.json").read_bytes())["campaign"] == campaign.name
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
+        mine = False
+    if not mine:
+        raise EvidenceError(
+            f"{retained}: found something that no build of {campaign.name} made, expected no such folder or an earlier one",
+            "choose another folder with --output",
+            code=1,
+        )
+
+
+def _retain(tree: Tree, retained: Path, guide: bytes) -> None:
+    """Write the retained folder beside the archive, whole or not at all."""
+    fresh = tree.staging / "retained"
+    rows: list[tuple[str, str]] = []
+    for path, digest, content in tree.rows():
+        if not layout.is_retained(path):
+            continue
+        data = guide if path == "README.md" else content if isinstance(content, bytes) else content.read_bytes()
+        rows.append((path, hashlib.sha256(data).hexdigest() if path == "README.md" else digest))
+        target = fresh / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+        target.chmod(0o755 if "/" not in path and path.endswith(".py") else 0o644)
+    (fresh / "SHA256SUMS").write_bytes("".join(f"{digest}  {path}\n" for path, digest in rows).encode())
+    old = tree.staging / "replaced"
+    if retained.exists():
+        retained.rename(old)
+    try:
+        fresh.rename(retained)
+    except OSError:
+        if old.exists():
+            old.replace(retained)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
