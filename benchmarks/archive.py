@@ -123,7 +123,7 @@ def fixed() -> dict[str, bytes]:
     """The files that every package has."""
     definition = b'id = "tiny"\n'
     profile = {
-        "id": "tiny", "repository": "example/tiny", "revision": "a" * 40, "state": "accessible", "dateSensitive": False,
+        "id": "tiny", "repository": "example/tiny", "revision": "a" * 40, "revisionReason": None, "state": "accessible", "dateSensitive": False,
         "license": "apache-2.0", "artifacts": [], "sourceIndexSha256": None,
         "template": {"source": "repository", "sha256": None},
         "definition": {"path": "source-definitions/tiny.toml", "sha256": hashlib.sha256(definition).hexdigest()},
