@@ -70,7 +70,6 @@ def full() -> dict[str, bytes]:
         "repository": "example/tiny",
         "revision": "a" * 40,
         "revisionReason": None,
-        "revisionReason": None,
         "state": "accessible",
         "dateSensitive": False,
         "license": "apache-2.0",
