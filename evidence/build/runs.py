@@ -205,6 +205,8 @@ def find_runs(runs: Path, campaign: Campaign) -> list[Run]:
     """
     try:
         folders = sorted(path for path in runs.iterdir() if path.is_dir() and not path.name.startswith("."))
+        # A lifecycle run has a form of its own; the campaign names the record that was made of it.
+        folders = [path for path in folders if not (path / "raw_events.jsonl").exists()]
     except OSError as error:
         raise EvidenceError(f"{runs}: cannot be read ({error.strerror}), expected a folder of run folders") from None
     found = [_read_run(folder, campaign) for folder in folders]
