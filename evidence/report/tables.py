@@ -42,6 +42,8 @@ class PackageView:
 
     path: Path
     files: dict[str, Json] = field(default_factory=dict)
+    members: dict[str, str] = field(default_factory=dict)  # every file of the package -> its digest
+    archive_sha256: str | None = None
 
     def one(self, name: str) -> Json:
         """The file at this path; refused when the package lacks it."""
@@ -100,6 +102,8 @@ def read_package(path: Path) -> PackageView:
         raise EvidenceError(
             f"{path}: {reading.findings[0]}", f"`evidence verify {path}` says all that is wrong with it", code=1
         )
+    view.members = reading.members
+    view.archive_sha256 = reading.tgz_sha256 or None
     view.one("manifest.json")
     return view
 
@@ -109,7 +113,7 @@ def _wanted(name: bytes) -> bool:
     parts = below.split("/")
     return (
         below in _NAMES
-        or (len(parts) == 2 and parts[0] == "results" and below.endswith(".json"))
+        or (len(parts) in (2, 3) and parts[0] == "results" and below.endswith(".json"))
         or (len(parts) == 4 and parts[0] == "results" and parts[3] in _FILES)
     )
 
@@ -124,7 +128,7 @@ class Table:
 
     def render(self, form: str) -> str:
         """As text for a terminal (`table`) or as Markdown."""
-        shown = [[_cell(value) for value in row] for row in self.rows]
+        shown = [[cell(value) for value in row] for row in self.rows]
         style = "github" if form == "markdown" else "simple"
         # Digests, versions and aliases are text, and a number that was written with zeros keeps them.
         text = tabulate(shown, headers=self.columns, tablefmt=style, disable_numparse=True)
@@ -136,7 +140,8 @@ class Table:
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """A value as it stands in every table: `-` for what is not known, yes and no, lists with commas."""
     if value is None:
         return "-"
     if isinstance(value, bool):
