@@ -27,8 +27,7 @@ def section(view: PackageView, plots: Plots, entry: Json) -> Markup:
     """The whole section of one complete comparison; `entry` is one of `view.comparisons`."""
     name = entry["id"]
     samples = view.one(f"{entry['folder']}/samples.json")["samples"]
-    setting = entry["comparisonFile"]["setting"]
-    changed = element("code", f"{setting['argument']} {setting['baseline']} \u2192 {setting['candidate']}")
+    changed = element("code", change(entry))
     return element(
         "article",
         element("h3", name, " ", _badges(entry)),
@@ -68,25 +67,33 @@ def reason(entry: Json) -> str:
     decision = entry["decisionFile"]
     if entry["decision"] == "candidate":
         again = " The combination still needs a functional attempt of its own." if decision["requalification"] == "required" else ""
-        return f"The candidate was accepted: every sample is a normal answer with its receipt and every gate holds.{again}"
+        held = ", ".join(_worst(gate) for gate in decision["gates"])
+        return f"The candidate was accepted: every main sample is a normal answer, and every gate holds ({held}).{again}"
     parts = []
     if decision["disqualifications"]:
         parts.append("not qualified: " + "; ".join(f"{one['code']} ({one['detail']})" for one in decision["disqualifications"]))
     for gate in decision["gates"]:
         if gate["gate"] in decision["failedGates"]:
-            parts.append(_missed(gate))
+            parts.append(f"fails {_worst(gate)}")
     return f"The baseline was kept: {'; '.join(parts) or 'see the gates'}."
 
 
-def _missed(gate: Json) -> str:
+def change(entry: Json) -> str:
+    """The one setting that differs between the arms."""
+    setting = entry["comparisonFile"]["setting"]
+    return f"{setting['argument']} {setting['baseline']} \u2192 {setting['candidate']}"
+
+
+def _worst(gate: Json) -> str:
+    """The row that comes nearest to failing, or fails most, with what is asked for."""
     values = [Fraction(row["relative"]) for row in gate["rows"] if row["relative"] is not None]
-    limit = tables.LIMITS[gate["gate"]]
     if not values:
         return f"{gate['gate']} could not be computed"
+    limit = tables.LIMITS[gate["gate"]]
     most = gate["gate"] in tables.AT_MOST
     worst = float((max if most else min)(values) * 100)
     wanted = "above 0 %" if not limit else f"{'at most' if most else 'at least'} {int(limit * 100)} %"
-    return f"{gate['gate']} fails with {worst:.2f} % where {wanted} is asked for"
+    return f"{gate['gate']} {worst:.2f} % where {wanted} is asked for"
 
 
 def _limits(entry: Json) -> Iterator[Limit]:
@@ -154,7 +161,7 @@ def _memory(view: PackageView, plots: Plots, entry: Json) -> Markup:
         + ("The bar across marks 30 % below the baseline. " if share else "")
         + ("Unknown: " + "; ".join(reasons) if reasons else "")
     )
-    return figure(plots.bars(bars, "GiB", f"{title} of {entry['id']}: {spoken}", share=share), caption)
+    return figure(plots.bars(bars, "GiB", f"{title} of {entry['id']}: {spoken}", share=share, wide=True), caption, wide=True)
 
 
 def _spoken(rows: Sequence[tuple[str, Any, Any]], unit: str) -> str:

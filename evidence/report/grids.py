@@ -40,7 +40,7 @@ def _cell(column: str, value: Any) -> str:
         return f'<td class="{"good" if shown in _GOOD else "bad"}">{text(shown)}'
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f'<td class="n">{text(shown)}'
-    return f"<td>{text(shown)}"
+    return f'<td class="w">{text(shown)}' if column in ("setting", "attempt", "run", "SHA-256") else f"<td>{text(shown)}"
 
 
 def folded(summary: str, *content: object) -> Markup:

@@ -79,8 +79,7 @@ class Plots:
             spread = (high - low) or abs(high) or 1.0
             places = _apart([after for _, _, after in pairs], spread * 0.11)
             for (name, before, after), place, style in zip(pairs, places, ("-", "--", ":"), strict=False):
-                better = after <= before
-                axes.plot([0, 1], [before, after], linestyle=style, color=C["good" if better else "bad"], linewidth=1.6)
+                axes.plot([0, 1], [before, after], linestyle=style, color=C["ink"], linewidth=1.4)
                 axes.plot([0], [before], "o", color=C["a"], markersize=6)
                 axes.plot([1], [after], "^", color=C["b"], markersize=7)
                 change = f"{(after - before) / before * 100:+.1f} %" if before else "no ratio"

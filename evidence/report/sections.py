@@ -15,7 +15,7 @@ from evidence.verdict import Validation
 
 OUTCOMES = {
     "SUCCESS": ("good", "\u2714"), "NATIVE_FAILURE": ("bad", "\u2716"), "EXACT_REJECTED": ("bad", "\u2260"),
-    "EXACT_PARTIAL_ONE_PREFILL": ("warn", "\u00bd"), "BLOCKED_ACCESS": ("warn", "\u26bf"), "MISSING_IMAGE": ("warn", "\u25cc"),
+    "EXACT_PARTIAL_ONE_PREFILL": ("warn", "\u00bd"), "BLOCKED_ACCESS": ("warn", "\u2298"), "MISSING_IMAGE": ("warn", "\u25cc"),
     "MISSING_STORAGE": ("warn", "\u25cb"), "USER_DEFERRED": ("idle", "\u2026"), "NOT_ATTEMPTED": ("idle", "\u2014"),
 }  # fmt: skip
 RESULTS = ("passed", "FAILED", "COULD NOT RUN", "BLIND")
@@ -59,13 +59,14 @@ def overview(view: PackageView, validation: Validation) -> Markup:
     manifest = view.one("manifest.json")
     counts = manifest["counts"]
     measured = (
-        f"{counts['profiles']} profiles in {counts['cases']} cases on {len(manifest['engines'])} engine builds: "
-        f"{counts['attempts']} functional attempts, {counts['comparisons']} complete paired comparisons "
-        f"({counts['mainSamples']} main and {counts['warmSamples']} warm-up requests), {counts['incompleteComparisons']} that "
-        f"did not finish, {counts['lifecycleRecords']} lifecycle records."
+        f"{_number(counts['profiles'], 'profile')} in {_number(counts['cases'], 'case')} on "
+        f"{_number(len(manifest['engines']), 'engine build')}: {_number(counts['attempts'], 'functional attempt')}, "
+        f"{_number(counts['comparisons'], 'complete paired comparison')} ({_number(counts['mainSamples'], 'main request')} and "
+        f"{_number(counts['warmSamples'], 'warm-up')}), {counts['incompleteComparisons']} that did not finish, "
+        f"{_number(counts['lifecycleRecords'], 'lifecycle record')}."
     )
     decided = [
-        element("li", element("a", entry["id"], href=f"#comparison-{entry['id']}"), ": ", comparisons.reason(entry))
+        element("li", element("a", entry["id"], href=f"#comparison-{entry['id']}"), " (", element("code", comparisons.change(entry)), "): ", comparisons.reason(entry))
         for entry in view.comparisons
     ]
     reached: dict[str, int] = {}
@@ -86,8 +87,17 @@ def overview(view: PackageView, validation: Validation) -> Markup:
         element("h3", "What was decided, and why"),
         element("ul", join(decided)) if decided else element("p", "No complete comparison.", class_="none"),
         grid(tables.decision_table(view), "decisions"),
-        facts([("status", manifest["status"]), ("synthetic runs", manifest["synthetic"]), *sorted(counts.items())]),
+        facts([("status", manifest["status"]), ("synthetic runs", manifest["synthetic"]),
+               *((_spaced(name), count) for name, count in sorted(counts.items()))]),
     ))  # fmt: skip
+
+
+def _spaced(name: str) -> str:
+    return re.sub(r"(?=[A-Z])", " ", name).lower()
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def chip(outcome: str, *more: object) -> Markup:
@@ -148,7 +158,7 @@ def incomplete(view: PackageView, plots: Plots) -> Iterator[Markup]:
             for one in offers["offers"]
         ]
         columns = ("offer", "worker", "fate", "sample", "client bytes", "upstream bytes")
-        said = f" {record['message']}" if record["message"] else ""
+        said = f" {record['message'].rstrip('.')}." if record["message"] else ""
         yield element(
             "article",
             element("h3", entry["id"], " ", element("span", entry["reason"], class_="badge bad")),

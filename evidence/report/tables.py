@@ -192,7 +192,7 @@ def matrix(
     if format == "json":
         return records.to_bytes({"rows": kept.plain()}).decode().rstrip("\n")
     if format == "csv":
-        return _csv(kept).rstrip("\n")
+        return render_csv(kept).rstrip("\n")
     return kept.render(format).rstrip("\n")
 
 
@@ -207,15 +207,26 @@ def samples_csv(view: PackageView) -> str:
         for entry in view.comparisons
         for sample in view.one(f"{entry['folder']}/samples.json")["samples"]
     ]
-    return _csv(Table("Samples", columns, rows))
+    return render_csv(Table("Samples", columns, rows))
 
 
-def _csv(table: Table) -> str:
+def render_csv(table: Table) -> str:
+    """The table as CSV. A text that a spreadsheet would run as a formula gets a quote before it; numbers stay as they are."""
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\n")
     writer.writerow(table.columns)
-    writer.writerows([["" if value is None else value for value in row] for row in table.rows])
+    writer.writerows([[_field(value) for value in row] for row in table.rows])
     return output.getvalue()
+
+
+def _field(value: Any) -> Any:
+    shown = "" if value is None else value if isinstance(value, int | float) and not isinstance(value, bool) else cell(value)
+    formula = isinstance(shown, str) and shown.startswith(("=", "+", "-", "@", "\t", "\r")) and not _signed(shown)
+    return f"'{shown}" if formula else shown
+
+
+def _signed(text: str) -> bool:
+    return text == "-" or text[1:].replace(".", "", 1).removesuffix(" %").isdecimal()
 
 
 def matrix_table(view: PackageView) -> Table:
