@@ -230,6 +230,7 @@ def forge_comparison(runs: Path, campaign: Campaign, name: str, number: int = 0,
         for sequence, (repetition, arm) in enumerate(ORDER, 1):
             _forge_arm(forge, campaign, name, sequence, repetition, arm)
         journal.write("run-ended", endedAt=_at(clock), complete=True)
+    journal.unsynced.clear()  # nothing here has to survive a power cut
     journal.close()
     return journal.folder
 
@@ -335,6 +336,7 @@ def forge_attempt(
         journal.write("run-ended", endedAt=_at(clock), complete=True)
     except Killed:
         pass
+    journal.unsynced.clear()  # nothing here has to survive a power cut
     journal.close()
     return journal.folder
 

@@ -79,7 +79,7 @@ WRONG = {
     "an id in capitals": (replaced('name = "small"', 'name = "Small"'), "[campaign], name", "'Small'", ""),
     "equal arms": (replaced('candidate = "600"', 'candidate = "1000"'), "candidate", "'1000'", ""),
     "a number as setting": (replaced('candidate = "600"', "candidate = 600"), "candidate", "600 (int)", ""),
-    "an argument set twice": (replaced("arguments = []", 'arguments = ["--memory-mib", "5"]'), "argument", "set already", ""),
+    "an argument set twice": (replaced("arguments = []", 'arguments = ["--memory-mib", "5", "--memory-mib=6"]'), "argument", "set 2 times", ""),
     "made-up memory": (replaced('adapter = "synthetic"', 'adapter = "vllm"'), "snapshot", "'synthetic'", ""),
     "a short hash": (replaced('b7852b855"', 'b7852b8"'), "sha256", "found 'e3b0", "sha256sum"),
     "no TOML": ("schema_version = = 1", "campaign.toml", "no valid TOML", ""),

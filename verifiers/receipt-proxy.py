@@ -43,6 +43,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import errno
 import fcntl
 import hashlib
 import ipaddress
@@ -62,7 +63,7 @@ from urllib.parse import urlsplit
 MAX_HEAD = 65536  # bytes of one head, and of one trailer section
 MAX_FIELDS = 128  # header lines of one head
 MAX_CHUNK_LINE = 4096  # bytes of one chunk size line with its extensions
-IN_MEMORY = 262144  # a body up to this many bytes is kept in memory until its end
+IN_MEMORY = 65536  # a body up to this many bytes is kept in memory until its end
 BUFFERED = 262144  # bytes waiting for a slow reader before its sender is held back
 RECEIVED = 65536  # bytes asked of a socket at once
 MOST_PENDING = 32  # receipts that may wait for a quiet moment to be written
@@ -655,6 +656,9 @@ class Events(NamedTuple):
     flow: Callable[[], None]  # `full` has changed
 
 
+_SILENT = Events(lambda data: None, lambda side: None, lambda side: None, lambda: None)
+
+
 class Side:
     """One non-blocking socket: sends at once what the kernel takes, and the rest as soon as it can."""
 
@@ -726,6 +730,7 @@ class Side:
             self._watch()
             self._socket.close()
             self._events.lost(self)
+            self._events = _SILENT  # nothing more to tell, and no cycle that keeps the connection in memory
 
     def reset(self) -> None:
         """Close now, so that the peer sees a failure and not an end."""
@@ -931,27 +936,44 @@ class Connection:
         self._recorder.open(exchange, head)
         self._responses.restart(lambda raw: read_response(raw, head.method))
         if self._upstream is None:
-            family, address = self._proxy.settings.upstream
-            connecting = self._connecting = socket.socket(family, socket.SOCK_STREAM)
-            connecting.setblocking(False)
-            connecting.connect_ex(address)  # what came of it shows when the socket gets writable
+            self._reach()
+
+    def _reach(self) -> None:
+        """Connect to the worker; on loopback that is done when the call returns, and asking again tells."""
+        family, address = self._proxy.settings.upstream
+        connecting = self._connecting = socket.socket(family, socket.SOCK_STREAM)
+        connecting.setblocking(False)
+        answer = connecting.connect_ex(address) and connecting.connect_ex(address)
+        if answer in (0, errno.EISCONN):
+            self._reached(connecting)
+        elif answer in (errno.EINPROGRESS, errno.EALREADY):
             self._proxy.watch(connecting, 0, selectors.EVENT_WRITE, self._connected)
             self._regulate()
+        else:
+            self._proxy.soon.append(self._missed)  # when the request that came with it has been taken down
 
     def _connected(self, mask: int) -> None:
-        connecting, self._connecting = self._connecting, None
+        connecting = self._connecting
         assert connecting is not None
         self._proxy.watch(connecting, selectors.EVENT_WRITE, 0, self._connected)
         if connecting.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            connecting.close()
-            self._fail("upstream-unreachable", 502, "the worker cannot be reached")
-            return
+            self._missed()
+        else:
+            self._reached(connecting)
+            self._settle()
+
+    def _reached(self, connected: socket.socket) -> None:
         events = Events(self._upstream_data, self._upstream_eof, self._upstream_lost, self._regulate)
-        self._upstream = Side(self._proxy, connecting, events)
+        self._connecting, self._upstream = None, Side(self._proxy, connected, events)
         unsent, self._unsent = self._unsent, []
         self._upstream.write(unsent)
         self._regulate()
-        self._settle()
+
+    def _missed(self) -> None:
+        if not self._leaving and self._connecting is not None:
+            self._connecting.close()
+            self._connecting = None
+            self._fail("upstream-unreachable", 502, "the worker cannot be reached")
 
     def _carry_response(self) -> None:
         """Pass on what has come from the worker, up to the end of one response."""
@@ -1028,7 +1050,7 @@ class Connection:
         self._leaving = True
         self._moved = time.monotonic()
         if self._connecting is not None:
-            self._proxy.watch(self._connecting, selectors.EVENT_WRITE, 0, self._connected)
+            self._proxy.forget(self._connecting)
             self._connecting.close()
         if self._upstream is not None:
             if failed:
@@ -1094,6 +1116,11 @@ class Proxy:
             self._selector.modify(watched, after, ready)
         return after
 
+    def forget(self, watched: socket.socket) -> None:
+        """Stop watching a socket, if it is watched."""
+        if watched in self._selector.get_map():
+            self._selector.unregister(watched)
+
     def serve(self) -> None:
         """Serve until SIGTERM or SIGINT, or until something cannot be recorded; then drain."""
         bell, ringer = socket.socketpair()
@@ -1110,10 +1137,10 @@ class Proxy:
         print(f"ready [{host}]:{port}" if ":" in host else f"ready {host}:{port}", flush=True)
         times = self.settings[1:5]
         interval = min(1.0, min(times) / 4)
-        checked = time.monotonic()
+        checked = now = time.monotonic()
         deadline = float("inf")
         while self.connections or self.recorder.pending or not self.draining:
-            self._turn(0 if self.recorder.pending else interval)
+            self._turn(0 if self.recorder.pending else max(0, min(interval, deadline - now)))
             now = time.monotonic()
             if (stopping or self.recorder.failed) and not self.draining:
                 self._drain()
@@ -1135,7 +1162,9 @@ class Proxy:
                 self._guard(key.data, mask)
         while self.soon:
             self._guard(self.soon.pop())
-        if self.recorder.pending and (not found or len(self.recorder.pending) > MOST_PENDING):
+        if self.recorder.pending and not found:
+            self._guard(self.recorder.write_next)
+        while len(self.recorder.pending) > MOST_PENDING:
             self._guard(self.recorder.write_next)
 
     def _guard(self, act: Callable[..., None], *arguments: int) -> None:

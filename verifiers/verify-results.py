@@ -14,12 +14,18 @@ sys.path.append(os.path.dirname(os.path.abspath(__file__)))
 
 from checking.command import Verifier, main  # noqa: E402
 from checking.limits import NOT_PROVED  # noqa: E402
-from checking.rules import checksums, manifest, settings  # noqa: E402
+from checking.rules import checksums, manifest, settings, structure  # noqa: E402
 
 VERIFIER = Verifier(
     name="verify-results",
     learns=__doc__ or "",
-    families=(settings.FAMILY, settings.INDEX_FAMILY, manifest.FAMILY, checksums.EVERYTHING),
+    families=(
+        settings.FAMILY,
+        settings.INDEX_FAMILY,
+        manifest.FAMILY,
+        structure.family(structure.always("manifest.json"), settings.SHAPE_LIES),
+        checksums.EVERYTHING,
+    ),
     controls=settings.CONTROLS,
     not_proved=NOT_PROVED,
 )

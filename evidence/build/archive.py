@@ -67,6 +67,12 @@ def write_archive(entries: Iterable[tuple[str, bytes | Path]], path: Path, top: 
     return digest
 
 
+def write_stream(entries: Iterable[tuple[str, bytes | Path]], top: str) -> Iterator[bytes]:
+    """Yield the tar stream of entries whose names are known to fit, in pieces of any length."""
+    rows = sorted(((f"{top}/{name}".encode(), content) for name, content in entries), key=lambda entry: entry[0])
+    return _stream(rows, Path(f"{top}.tar"))
+
+
 def write_digests(path: Path, digest: ArchiveDigest) -> tuple[Path, Path]:
     """Write `x.tgz.sha256`, as `sha256sum -c` reads it, and `x.tar.sha256`, which names the tar stream `x.tar`."""
     packed, stream = digest_paths(path)

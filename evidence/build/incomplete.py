@@ -63,6 +63,8 @@ def pack(run: Run, campaign: Campaign, tree: Tree) -> records.IncompleteEntry:
     fates = _fates(run, kept, ledgers, partials)
     counts = _count(fates)
     _cite(store, fates, begun, ledgers, partials)
+    for body in (requests.native, requests.main):
+        store.cite(body.sha256)
     folder = f"{FOLDER}/{run.id}"
     files = records.IncompleteFiles(
         comparison=tree.add(f"{folder}/comparison.json", records.to_bytes(record)),

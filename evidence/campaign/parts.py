@@ -157,13 +157,15 @@ def read_comparison(table: Table, cases: Mapping[str, Case], engines: Mapping[st
     baseline, candidate = table.text("baseline"), table.text("candidate")
     if baseline == candidate:
         raise table.error("candidate", repr(candidate), "another value than the baseline's")
-    for place in (engines[case.engine].arguments, case.arguments):
-        if any(word == argument or word.startswith(argument + "=") for word in place):
-            raise table.error(
-                "argument",
-                f"{argument!r}, which the arguments set already",
-                "an argument that only the comparison sets",
-            )
+    standing = [
+        word for word in (*engines[case.engine].arguments, *case.arguments) if word.split("=", 1)[0] == argument
+    ]
+    if len(standing) > 1:
+        raise table.error(
+            "argument",
+            f"{argument!r}, which the arguments set {len(standing)} times",
+            "one that they set once or not at all",
+        )
     body = read_body(table, "body")
     request = parsed(table, "body", "body", body)
     if "messages" not in request:

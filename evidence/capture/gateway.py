@@ -72,9 +72,10 @@ async def start_gateway(
 ) -> Gateway:
     """Start a round robin over the `workers` (URLs) and wait until it listens.
 
-    Without a `spec` the built-in one, which with `exact` admits only requests that a worker renders as expected; with a command in it that one, placeholders {listen_port} {worker_1} {worker_2}
-    (HOST:PORT) and {config} filled in, the latter with the path of a copy of `config` filled in the same way beside
-    the log; with a url alone, that gateway is taken as it is. Raises EvidenceError, code 4 when it does not start.
+    Without a `spec` the built-in one, which with `exact` admits only requests that a worker renders as expected; with
+    a command in it that one, placeholders {listen_port} {worker_1} {worker_2} (HOST:PORT) and {config} filled in, the
+    latter with the path of a copy of `config` filled in the same way beside the log; with a url alone, that gateway is
+    taken as it is. Raises EvidenceError, code 4 when it does not start.
     """
     if spec is None:
         program = ROUND_ROBIN if exact is None else EXACT_PREFIX
@@ -90,7 +91,8 @@ async def start_gateway(
         except BaseException:
             await process.stop(0)
             raise
-        return Gateway("built-in", "round-robin", hash_file(ROUND_ROBIN), None, f"http://{address}", process)
+        name = program.stem.replace("_", "-")
+        return Gateway("built-in", name, hash_file(program), None, f"http://{address}", process)
     if not spec.command:
         reason = "it ran already: its program was not seen"
         return Gateway("url", spec.name, None, reason, spec.url.rstrip("/"), None)

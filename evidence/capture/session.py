@@ -66,7 +66,9 @@ def capture(campaign_path: Path, name: str, runs: Path, *, quiet: bool = False) 
     if kind == "attempt":
         refuse_case(campaign, campaign.cases[name])
     refuse_campaign(campaign, name)
-    journal = open_run(runs, campaign, name, kind)
+    fixed = campaign.comparisons.get(name)
+    bodies = () if fixed is None else (fixed.native_body, fixed.body)
+    journal = open_run(runs, campaign, name, kind, bodies=bodies)
     try:
         return asyncio.run(carry_out(campaign, name, kind, journal, quiet))
     finally:

@@ -282,8 +282,18 @@ def gate_table(view: PackageView) -> Table:
             for row in gate["rows"]:
                 limit, margin = _margin(gate["gate"], row["relative"])
                 rows.append(
-                    [entry["id"], gate["gate"], row["repetition"], row["device"], row["baseline"], row["candidate"]]
-                    + [_percent(row["relative"]), limit, margin, row["holds"]]
+                    [
+                        entry["id"],
+                        gate["gate"],
+                        row["repetition"],
+                        row["device"],
+                        row["baseline"],
+                        row["candidate"],
+                        _percent(row["relative"]),
+                        limit,
+                        margin,
+                        row["holds"],
+                    ]
                 )
     return Table("Gates", columns, rows)
 
@@ -349,8 +359,7 @@ def attempt_table(view: PackageView) -> Table:
     for entry in view.attempts:
         attempt = entry["attemptFile"]
         answers = [f"{name} {count}" for name, count in sorted(attempt["counts"].items())]
-        rows.append([entry["id"], *(entry[key] for key in ("surface", "outcome", "reason"))]
-                    + [attempt["requests"], answers, entry["accepted"], entry["ended"]])  # fmt: skip
+        rows.append([entry["id"], *(entry[key] for key in ("surface", "outcome", "reason")), attempt["requests"], answers, entry["accepted"], entry["ended"]])  # fmt: skip
     return Table("Functional attempts", columns, rows)
 
 

@@ -64,14 +64,18 @@ class NvmlDevice:
 
     def __init__(self, index: int) -> None:
         try:
-            import pynvml
+            import pynvml  # type: ignore[import-untyped]
 
             pynvml.nvmlInit()
             self._nvml: Any = pynvml
             self._handle = pynvml.nvmlDeviceGetHandleByIndex(index)
             self.total_bytes = int(pynvml.nvmlDeviceGetMemoryInfo(self._handle).total)
         except Exception as error:
-            raise EvidenceError(f"device {index}: NVML gives nothing: {error}", f"without a GPU use source = \"{BudgetDevice.source}\"", code=4) from None
+            raise EvidenceError(
+                f"device {index}: NVML gives nothing: {error}",
+                f'without a GPU use source = "{BudgetDevice.source}"',
+                code=4,
+            ) from None
 
     def read_free(self) -> int:
         return int(self._nvml.nvmlDeviceGetMemoryInfo(self._handle).free)

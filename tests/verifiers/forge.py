@@ -146,10 +146,21 @@ class Comparison:
             "kind": kind,
             "synthetic": True,
             "setting": {"argument": argument, "baseline": values[0], "candidate": values[1]},
-            "protocol": {"concurrency": 8, "mainPerArm": 24, "repetitions": 3, "order": ORDER, "nativeWarmPerWorker": 1,
-                         "rrWarm": 16, "temperature": 0, "outputBudget": 32, "stream": True},  # fmt: skip
-            "requests": {"native": {"sha256": sha(self.native), "bytes": len(self.native)},
-                         "main": {"sha256": sha(self.main), "bytes": len(self.main)}},  # fmt: skip
+            "protocol": {
+                "concurrency": 8,
+                "mainPerArm": 24,
+                "repetitions": 3,
+                "order": ORDER,
+                "nativeWarmPerWorker": 1,
+                "rrWarm": 16,
+                "temperature": 0,
+                "outputBudget": 32,
+                "stream": True,
+            },  # fmt: skip
+            "requests": {
+                "native": {"sha256": sha(self.native), "bytes": len(self.native)},
+                "main": {"sha256": sha(self.main), "bytes": len(self.main)},
+            },  # fmt: skip
             "workers": [{"alias": f"worker-{n}", "device": f"device-{n}"} for n in (1, 2)],
             "gateway": {"kind": "built-in", "name": "round-robin", "sha256": None, "reason": "part of the runner"},
             "dateControl": None,
@@ -197,7 +208,9 @@ class Comparison:
                 self.store(response)
                 ttft_seconds, total = (None if plain else round(ttft, 9)), round(total, 9)
                 rows = ledgers[worker]
-                rows.append(receipt(len(rows) + 1, offer, 100 + start + 0.0005, 100 + start + total - 0.0004, request, response))
+                rows.append(
+                    receipt(len(rows) + 1, offer, 100 + start + 0.0005, 100 + start + total - 0.0004, request, response)
+                )
                 self.samples.append(
                     sample(offer, repetition, arm, phase, worker, requestSha256=sha(request), requestBytes=len(request),
                            responseSha256=sha(response), responseBytes=len(response), startedSeconds=start,
@@ -260,7 +273,9 @@ class Comparison:
 
     def decide(self) -> dict:
         """decision.json for a comparison in which nothing disqualifies."""
-        pairs = [{"repetition": n, "baseline": self.side(f"r{n}-a"), "candidate": self.side(f"r{n}-b")} for n in (1, 2, 3)]
+        pairs = [
+            {"repetition": n, "baseline": self.side(f"r{n}-a"), "candidate": self.side(f"r{n}-b")} for n in (1, 2, 3)
+        ]
         gates = []
 
         def gate(name: str, rows: list[dict]) -> None:
@@ -288,7 +303,10 @@ class Comparison:
                     b, c = pair["baseline"]["devices"][device], pair["candidate"]["devices"][device]
                     rows.append(row(pair["repetition"], device, b, c, Fraction(b - c, b), 10 * (b - c) >= 3 * b))
             gate("memory-reduction", rows)
-            gate("latency-regression", [row(n, None, b, c, -g, -g <= Fraction(1, 20)) for (n, b, c), g in zip(tails, gains)])
+            gate(
+                "latency-regression",
+                [row(n, None, b, c, -g, -g <= Fraction(1, 20)) for (n, b, c), g in zip(tails, gains)],
+            )
         else:
             gate("latency-improvement", [row(n, None, b, c, g, g > 0) for (n, b, c), g in zip(tails, gains)])
             middle = sorted(gains)[1]
@@ -315,7 +333,9 @@ class Comparison:
         made = {
             f"{folder}/comparison.json": dump(self.data),
             f"{folder}/samples.json": dump({"schemaVersion": 1, "comparison": self.name, "samples": self.samples}),
-            f"{folder}/snapshots.json": dump({"schemaVersion": 1, "comparison": self.name, "snapshots": self.snapshots}),
+            f"{folder}/snapshots.json": dump(
+                {"schemaVersion": 1, "comparison": self.name, "snapshots": self.snapshots}
+            ),
             f"{folder}/decision.json": dump(self.decision),
         }
         made.update({f"{folder}/ledgers/{name}.json": dump(ledger) for name, ledger in self.ledgers.items()})
@@ -334,5 +354,7 @@ class Comparison:
             "performanceComparisonQualified": self.decision["performanceComparisonQualified"],
             "mainSamples": 144,
             "warmSamples": 108,
-            "files": {key: sha(files[f"{folder}/{key}.json"]) for key in ("comparison", "samples", "snapshots", "decision")},
+            "files": {
+                key: sha(files[f"{folder}/{key}.json"]) for key in ("comparison", "samples", "snapshots", "decision")
+            },
         }

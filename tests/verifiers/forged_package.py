@@ -5,7 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.verifiers.forge import ROOT, WORKERS, Comparison, dump, instant, json_body, launches, receipt, sample, sha, stream_body
+from tests.verifiers.forge import (
+    ROOT,
+    WORKERS,
+    Comparison,
+    dump,
+    instant,
+    json_body,
+    launches,
+    receipt,
+    sample,
+    sha,
+    stream_body,
+)
 
 SURFACES = ["native", "rr", "exact"]
 REVISION = "0123456789abcdef0123456789abcdef01234567"
@@ -46,7 +58,7 @@ class Attempt:
             self.samples.append(
                 sample(offer, None, None, "functional", worker, requestSha256=sha(body), requestBytes=len(body),
                        responseSha256=sha(response), responseBytes=len(response), startedSeconds=clock,
-                       ttftSeconds=None if surface == "exact" or broken else 0.05, totalSeconds=0.2 + number * 0.001,
+                       ttftSeconds=None if surface == "exact" or broken else 0.05, totalSeconds=round(0.2 + number * 0.001, 9),
                        classification=classes[finish], finishReason=None if broken else finish,
                        promptTokens=None if broken else 11, completionTokens=None if broken else tokens)
             )  # fmt: skip
@@ -122,7 +134,7 @@ class Incomplete:
         self.run = whole.data["run"]
         self.name = self.run
         self.snapshots = whole.snapshots[:2]
-        self.samples = [row for row in whole.samples if row["repetition"] == 1][:68]
+        self.samples = [row for row in whole.samples if row["repetition"] == 1][:70]
         last = self.samples.pop()
         lost = self.samples[-1]
         partial = whole.bodies[lost["responseSha256"]][:400]
@@ -137,7 +149,12 @@ class Incomplete:
                 ledger["receipts"] = [row for row in ledger["receipts"] if row["requestId"] in kept]
                 for row in ledger["receipts"]:
                     if row["requestId"] == lost["offer"]:
-                        row.update(responseSha256=sha(partial), responseBytes=len(partial), complete=False, reason="client-closed")
+                        row.update(
+                            responseSha256=sha(partial),
+                            responseBytes=len(partial),
+                            complete=False,
+                            reason="client-closed",
+                        )
                 self.ledgers[f"{arm}.{worker}"] = ledger
         lost.update(transport="timeout", classification="CLIENT_TIMEOUT", finishReason=None, promptTokens=None,
                     completionTokens=None, responseSha256=sha(seen), responseBytes=len(seen))  # fmt: skip
@@ -152,7 +169,11 @@ class Incomplete:
         self.data = {**whole.data, "id": self.name, "comparison": "aborted", "arms": arms, "reason": "RUNNER_DIED",
                      "message": "the runner was killed", "abortedAt": None, "abortedSeconds": None}  # fmt: skip
         self.offers: list[dict] = []
-        receipts = {row["requestId"]: (worker.split(".")[1], row) for worker, one in self.ledgers.items() for row in one["receipts"]}
+        receipts = {
+            row["requestId"]: (worker.split(".")[1], row)
+            for worker, one in self.ledgers.items()
+            for row in one["receipts"]
+        }
         main = next(row for row in self.samples if row["phase"] == "main")
         for row in [*self.samples, *({"offer": offer} for offer in gone)]:
             offer = row["offer"]
@@ -183,11 +204,19 @@ class Incomplete:
 
     def files(self) -> dict[str, bytes]:
         folder = f"results/incomplete/{self.name}"
-        offers = {"schemaVersion": 1, "comparison": self.name, "planned": 252, "counts": self.counts(), "offers": self.offers}
+        offers = {
+            "schemaVersion": 1,
+            "comparison": self.name,
+            "planned": 252,
+            "counts": self.counts(),
+            "offers": self.offers,
+        }
         made = {
             f"{folder}/comparison.json": dump(self.data),
             f"{folder}/samples.json": dump({"schemaVersion": 1, "comparison": self.name, "samples": self.samples}),
-            f"{folder}/snapshots.json": dump({"schemaVersion": 1, "comparison": self.name, "snapshots": self.snapshots}),
+            f"{folder}/snapshots.json": dump(
+                {"schemaVersion": 1, "comparison": self.name, "snapshots": self.snapshots}
+            ),
             f"{folder}/offers.json": dump(offers),
         }
         made.update({f"{folder}/ledgers/{name}.json": dump(ledger) for name, ledger in self.ledgers.items()})
@@ -243,7 +272,12 @@ class Forge:
         ]
         self.incomplete = [Incomplete("aborted")]
         everyone = {"worker-1": 2, "worker-2": 2}
-        engaged = {"observedTokenIds": TOKENS, "tokenIdsEqual": True, "engagement": "ADMITTED", "trafficPerWorker": everyone}
+        engaged = {
+            "observedTokenIds": TOKENS,
+            "tokenIdsEqual": True,
+            "engagement": "ADMITTED",
+            "trafficPerWorker": everyone,
+        }
         partial = {**engaged, "engagement": "PARTIAL_ONE_PREFILL", "trafficPerWorker": {"worker-1": 2, "worker-2": 0}}
         differs = {"observedTokenIds": [1, 2], "tokenIdsEqual": False, "engagement": "REJECTED",
                    "trafficPerWorker": {"worker-1": 0, "worker-2": 0}}  # fmt: skip
@@ -259,9 +293,17 @@ class Forge:
             Attempt("a08-native", "gated", "native", 8, "BLOCKED_ACCESS", "ACCESS_DENIED", []),
             Attempt("a09-exact", "gated", "exact", 9, "EXACT_REJECTED", "TOKENS_DIFFER", [], False, differs),
         ]  # fmt: skip
-        self.profiles = [profile("tiny", "accessible"), profile("tiny-b", "accessible"), profile("gated", "gated"), profile("deferred", "deferred")]
+        self.profiles = [
+            profile("tiny", "accessible"),
+            profile("tiny-b", "accessible"),
+            profile("gated", "gated"),
+            profile("deferred", "deferred"),
+        ]
         self.historical = [{"profile": "tiny", "engine": "old-engine", "state": "RAN", "note": "an earlier catalogue"}]
-        self.recipes = [self.recipe("tiny-seqs", "rr", ["native", "rr"], "seqs-four"), self.recipe("tiny-exact", "exact", ["exact"], None)]
+        self.recipes = [
+            self.recipe("tiny-seqs", "rr", ["native", "rr"], "seqs-four"),
+            self.recipe("tiny-exact", "exact", ["exact"], None),
+        ]
         self.rules = {
             "tiny-seqs.rr": ("round-robin", 2), "tiny-seqs.native": ("direct", 1), "tiny-exact.exact": ("exact-prefix", 2),
         }  # fmt: skip
@@ -354,7 +396,13 @@ class Forge:
         files.update(self.lifecycle)
         self.seal_identities(files)
         files["runtime-matrix.json"] = dump(
-            {"schemaVersion": 1, "campaign": "forged", "status": self.matrix_status, "surfaces": SURFACES, "rows": self.rows}
+            {
+                "schemaVersion": 1,
+                "campaign": "forged",
+                "status": self.matrix_status,
+                "surfaces": SURFACES,
+                "rows": self.rows,
+            }
         )
         records = json.loads(files["results/lifecycle-index.json"])["records"]
         bodies = sum("/bodies/" in name for name in files)
@@ -363,12 +411,16 @@ class Forge:
             "incompleteComparisons": len(self.incomplete), "mainSamples": 144 * len(self.comparisons),
             "warmSamples": 108 * len(self.comparisons), "bodies": bodies, "lifecycleRecords": len(records),
         }  # fmt: skip
-        files["manifest.json"] = dump({**self.manifest, "counts": counts, "proxySha256": sha(files["receipt-proxy.py"])})
+        files["manifest.json"] = dump(
+            {**self.manifest, "counts": counts, "proxySha256": sha(files["receipt-proxy.py"])}
+        )
         files["SHA256SUMS"] = "".join(f"{sha(files[name])}  {name}\n" for name in sorted(files)).encode()
         return files
 
     def seal_identities(self, files: dict[str, bytes]) -> None:
-        files["model-identities.json"] = dump({"schemaVersion": 1, "profiles": self.profiles, "historicalCatalog": self.historical})
+        files["model-identities.json"] = dump(
+            {"schemaVersion": 1, "profiles": self.profiles, "historicalCatalog": self.historical}
+        )
         for one in self.profiles:
             files[f"models/{one['id']}.json"] = dump({"schemaVersion": 1, "profile": one})
             files[one["definition"]["path"]] = definition(one["id"])

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from checking.package import Names, Source, Unreadable, View
+from checking.package import Names, Recall, Source, Unreadable, View
 from checking.reading import JsonFault, read_document
 from checking.shape import Shape, faults
 
@@ -128,28 +128,38 @@ class Report(NamedTuple):
         return frozenset(finding.code for finding in self.findings)
 
 
+def read_one(view: View, name: str, shape: Shape) -> Tuple[Any, List[Finding]]:
+    """A document's value, and what is wrong with its form or shape."""
+    try:
+        value, fault = read_document(view.read(name))
+    except Unreadable as error:
+        return None, [Finding("file-missing", name, error.reason, "a file")]
+    except JsonFault as bad:
+        value, fault = None, bad
+    if fault is not None:
+        place = "%s %s" % (name, fault.place) if fault.place else name
+        return None, [Finding(fault.code, place, fault.found, fault.expected)]
+    wrong = [Finding(code, name + "#" + at, found, expected) for code, at, found, expected in faults(value, shape)]
+    return value, wrong[:MOST_FINDINGS]
+
+
 def read_documents(scope: Scope, wanted: Sequence[Tuple[str, Shape]]) -> List[Finding]:
     """Read the documents of a subject into its scope; what is wrong with their form or shape comes back."""
     wrong: List[Finding] = []
+    recall = scope.view.recall
     for name, shape in wanted:
-        try:
-            value, fault = read_document(scope.view.read(name))
-        except Unreadable as error:
-            wrong.append(Finding("file-missing", name, error.reason, "a file"))
-            continue
-        except JsonFault as bad:
-            fault = bad
-        if fault is not None:
-            place = "%s %s" % (name, fault.place) if fault.place else name
-            wrong.append(Finding(fault.code, place, fault.found, fault.expected))
-            continue
-        before = len(wrong)
-        for code, pointer, found, expected in faults(value, shape):
-            wrong.append(Finding(code, name + "#" + pointer, found, expected))
-            if len(wrong) - before >= MOST_FINDINGS:
-                break
-        if len(wrong) == before:
+        key = None
+        if recall is not None and scope.view.has(name):
+            key = (scope.view.digest(name), id(shape))
+            if key in recall.documents:
+                scope.documents[name] = recall.documents[key]
+                continue
+        value, told = read_one(scope.view, name, shape)
+        wrong.extend(told)
+        if not told:
             scope.documents[name] = value
+            if recall is not None and key is not None:
+                recall.documents[key] = value
     return wrong
 
 
@@ -201,6 +211,7 @@ def judge(
     changed: FrozenSet[str] = frozenset(),
     moved: FrozenSet[str] = frozenset(),
     without: FrozenSet[str] = frozenset(),
+    recall: Optional[Recall] = None,
 ) -> Report:
     """Judge a package.
 
@@ -222,7 +233,7 @@ def judge(
             if known is not None and not known.view.touched(changed, moved):
                 result = known
             else:
-                result, fell = judge_subject(family, View(source, names), folder, facts, without)
+                result, fell = judge_subject(family, View(source, names, recall), folder, facts, without)
                 crashes.extend(fell)
                 if known is None or known.facts != result.facts:
                     keeps = False

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from checking.check import Check, Family, Mutation, Report, judge
-from checking.package import Names, Overlay, Source
+from checking.package import Names, Overlay, Recall, Source
 from checking.reading import read_json, read_sums
 
 SUMS = "SHA256SUMS"
@@ -222,6 +222,7 @@ def try_mutation(
     families: Sequence[Family],
     before: Report,
     bench: Bench,
+    recall: Optional[Recall] = None,
 ) -> Outcome:
     """Damage the package on a fresh bench and judge it again: killed, survived, crashed or inert."""
     try:
@@ -235,7 +236,7 @@ def try_mutation(
     overlay = bench.overlay()
     if not overlay.changed:
         return Outcome(mutation.name, altered, code, (), "inert", mutation.resealed)
-    report = judge(overlay, families, before, overlay.changed, overlay.moved)
+    report = judge(overlay, families, before, overlay.changed, overlay.moved, recall=recall)
     observed = tuple(sorted(report.codes()))
     if report.crashes:
         return Outcome(mutation.name, altered + "; " + report.crashes[0], code, observed, "crashed", mutation.resealed)
@@ -248,6 +249,7 @@ def try_all(source: Source, families: Sequence[Family], before: Report, rows: Se
     """Every mutation of every row, in order."""
     sums = sums_of(source)
     names = Names(source.entries)
+    recall = Recall()
     for row in rows:
         for mutation in row.mutations:
-            yield try_mutation(row.code, mutation, source, families, before, Bench(source, sums, names))
+            yield try_mutation(row.code, mutation, source, families, before, Bench(source, sums, names), recall)

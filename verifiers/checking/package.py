@@ -16,7 +16,7 @@ import hashlib
 import os
 import stat
 from bisect import bisect_left
-from typing import Dict, Iterable, List, Mapping, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
 _OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _OPEN_FOLDER = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0)
@@ -235,10 +235,25 @@ class Names:
         return self._sorted[bisect_left(self._sorted, folder + "/") : bisect_left(self._sorted, folder + "0")]
 
 
+class Recall:
+    """What was worked out from bytes, by their SHA-256, kept while one package is judged again and again.
+
+    Only what follows from the bytes alone is kept, so an altered file can never be answered from memory.
+    """
+
+    MOST = 40000
+
+    def __init__(self) -> None:
+        self.documents: Dict[Tuple[str, int], Any] = {}
+        self.answers: Dict[Tuple[Any, ...], Any] = {}
+        self.sizes: Dict[str, int] = {}
+
+
 class View:
     """What one group of checks sees of a package, and what it asked for."""
 
-    def __init__(self, source: Source, names: Names) -> None:
+    def __init__(self, source: Source, names: Names, recall: Optional[Recall] = None) -> None:
+        self.recall = recall
         self._source = source
         self._names = names
         self.reads: Set[str] = set()

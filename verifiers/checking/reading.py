@@ -18,7 +18,8 @@ MAX_INTEGER = 2**53 - 1
 MAX_NUMBER_LENGTH = 40
 
 _STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"'
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
+_TEXT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_BRACKET = re.compile(r"[\[\]{}]")
 _LINE = re.compile(
     r"^( *)(?:(?:" + _STRING + r": )?(?:([\[{])|(?:" + _STRING + r"|-?[0-9][0-9.eE+-]*|true|false|null|\[\]|\{\}),?)"
     r"|([\]}]),?)\n",
@@ -41,7 +42,7 @@ class JsonFault(Exception):
 
 def shown(value: object, limit: int = 80) -> str:
     """A value as it may stand in one line of output: printable ASCII, cut at the limit."""
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    text = value if isinstance(value, str) else str(value) if isinstance(value, Decimal) else json.dumps(value, default=str)
     text = text.encode("ascii", "backslashreplace").decode()
     text = "".join(c if " " <= c <= "~" else "\\x%02x" % ord(c) for c in text)
     return text if len(text) <= limit else text[: limit - 3] + "..."
@@ -98,14 +99,14 @@ _decode_sorted = json.JSONDecoder(
 
 
 def depth(text: str) -> int:
-    """How deep brackets nest outside strings, found without parsing; too many brackets is decided first."""
+    """How deep brackets nest outside strings, found without parsing."""
     level = deepest = 0
-    for match in _TOKEN.finditer(text):
-        token = match.group()
+    for token in _BRACKET.findall(_TEXT.sub("", text)):
         if token in "[{":
             level += 1
-            deepest = max(deepest, level)
-        elif token in "]}":
+            if level > deepest:
+                deepest = level
+        else:
             level -= 1
     return deepest
 
@@ -121,8 +122,8 @@ def decode_text(data: bytes) -> str:
     return text
 
 
-def _parse(text: str, decode: Any) -> Any:
-    if text.count("{") + text.count("[") > MAX_DEPTH and depth(text) > MAX_DEPTH:
+def _parse(text: str, decode: Any, shallow: bool = False) -> Any:
+    if not shallow and text.count("{") + text.count("[") > MAX_DEPTH and depth(text) > MAX_DEPTH:
         raise JsonFault("json-depth", "", "nesting deeper than %d" % MAX_DEPTH, "at most %d" % MAX_DEPTH)
     try:
         value = decode(text)
@@ -168,26 +169,38 @@ def read_body(data: bytes) -> Any:
     return parse_body(decode_text(data))
 
 
-def form_fault(text: str) -> Optional[JsonFault]:
-    """What keeps a text from the package form: two spaces a level, one element a line, one final newline.
+class Form(NamedTuple):
+    """The form of a text: what is wrong with it, and whether it proves by itself that nesting is shallow."""
 
-    Together with strict parsing and sorted keys this is the whole form, and it bounds the nesting too.
+    fault: Optional[JsonFault]
+    shallow: bool
+
+
+def read_form(text: str) -> Form:
+    """The package form: two spaces a level, one element a line, one final newline.
+
+    A line holds at most one bracket outside strings but for an empty `[]` or `{}`, so that the indentation of a
+    text without fault bounds its nesting before anything is parsed.
     """
     lines = _LINE.findall(text)
     if len(lines) != text.count("\n") or not text.endswith("\n"):
         for number, line in enumerate(text.split("\n"), 1):
             if not _LINE.match(line + "\n"):
-                return JsonFault("json-form", "line %d" % number, shown(line, 40), "two spaces a level, one element a line")
-        return JsonFault("json-form", "line %d" % (len(lines) or 1), "no final newline", "one final newline")
-    level = 0
+                found = shown(line, 40)
+                return Form(JsonFault("json-form", "line %d" % number, found, "two spaces a level, one element a line"), False)
+        return Form(JsonFault("json-form", "line %d" % (len(lines) or 1), "no final newline", "one final newline"), False)
+    level = deepest = 0
     for number, (indent, opener, closer) in enumerate(lines, 1):
         if closer:
             level -= 1
         if len(indent) != 2 * level:
-            return JsonFault("json-form", "line %d" % number, "%d spaces" % len(indent), "%d" % (2 * max(level, 0)))
+            expected = "%d" % (2 * max(level, 0))
+            return Form(JsonFault("json-form", "line %d" % number, "%d spaces" % len(indent), expected), False)
         if opener:
             level += 1
-    return None
+            if level > deepest:
+                deepest = level
+    return Form(None, deepest < MAX_DEPTH)
 
 
 def read_document(data: bytes) -> Tuple[Any, Optional[JsonFault]]:
@@ -196,11 +209,12 @@ def read_document(data: bytes) -> Tuple[Any, Optional[JsonFault]]:
     Raises JsonFault when it is no strict JSON.
     """
     text = decode_text(data)
+    form = read_form(text)
     try:
-        value = _parse(text, _decode_sorted)
+        value = _parse(text, _decode_sorted, form.shallow)
     except _Unsorted:
         return _parse(text, _decode), JsonFault("json-form", "", "keys out of order", "keys sorted in every object")
-    return value, form_fault(text)
+    return value, form.fault
 
 
 class Event(NamedTuple):

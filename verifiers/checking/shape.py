@@ -55,6 +55,10 @@ class OneOf(Shape):
     def fits(self, value: Any) -> bool:
         return any(value == one and type(value) is type(one) for one in self.values)
 
+    def explain(self, value: Any, pointer: str) -> Iterator[Fault]:
+        code = "schema-value" if type(value) in {type(one) for one in self.values} else "schema-type"
+        yield (code, pointer, shown(value), self.expected)
+
 
 class Maybe(Shape):
     """The shape, or null."""

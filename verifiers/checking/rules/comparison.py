@@ -87,6 +87,19 @@ class Bodies:
         self.digests[name] = self.view.digest(self.path(name))
         return data
 
+    def measure(self, name: str) -> None:
+        """Make length and digest of a body known, from memory where the same bytes were read before."""
+        recall = self.view.recall
+        if recall is not None and name not in self.digests:
+            digest = self.view.digest(self.path(name))
+            if digest in recall.sizes:
+                self.digests[name], self.lengths[name] = digest, recall.sizes[digest]
+                return
+        if name not in self.digests:
+            self.read(name)
+            if recall is not None and len(recall.sizes) < recall.MOST:
+                recall.sizes[self.digests[name]] = self.lengths[name]
+
     def request(self, name: str) -> Request:
         """What a request body asks for."""
         if name not in self._requests:
@@ -101,10 +114,19 @@ class Bodies:
             if not self.has(row["responseSha256"]):
                 return None
             request = self.request(row["requestSha256"])
-            data = self.read(row["responseSha256"])
-            known = answer(row["transport"], row["status"], request, data, self.owes_done)
-            self._answers[key] = known._replace(text="x" if known.text else "", reasoning="x" if known.reasoning else "")
-        return self._answers[key]
+            recall, deep = self.view.recall, None
+            if recall is not None:
+                self.measure(row["responseSha256"])
+                deep = (self.digests[row["responseSha256"]], *key[1:3], request.kind, request.streaming, self.owes_done)
+                known = recall.answers.get(deep)
+            if known is None:
+                data = self.read(row["responseSha256"])
+                known = answer(row["transport"], row["status"], request, data, self.owes_done)
+                known = known._replace(text="x" if known.text else "", reasoning="x" if known.reasoning else "")
+                if recall is not None and len(recall.answers) < recall.MOST:
+                    recall.answers[deep or ()] = known
+            self._answers[key] = known
+        return known
 
 
 class Comparison:

@@ -133,10 +133,10 @@ def device_is_named(record: Record) -> Iterator[Fault]:
 def limitations_are_stated(record: Record) -> Iterator[Fault]:
     """Every experiment says what it does not show, in words that are not blank and not said twice."""
     for place, experiment in experiments(record):
-        listed = experiment.get("limitations")
+        listed: List[str] = experiment.get("limitations", [])
         if not listed:
             yield Fault(place + "/limitations", "none", "at least one")
-        for number, text in enumerate(listed or []):
+        for number, text in enumerate(listed):
             if not text.strip() or text in listed[:number]:
                 yield Fault("%s/limitations/%d" % (place, number), show(text), "a limitation, once")
 

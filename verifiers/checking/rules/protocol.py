@@ -110,6 +110,13 @@ def values_of(arguments: List[str], argument: str) -> List[Tuple[int, str, bool]
     return found
 
 
+def launch_values(launch: Row, argument: str) -> List[str]:
+    """The values that a launch gives a setting: an argument's, or with `ENV:NAME` a variable's."""
+    if argument.startswith("ENV:"):
+        return [launch["environment"][argument[4:]]] if argument[4:] in launch["environment"] else []
+    return [value for _, value, _ in values_of(launch["arguments"], argument)]
+
+
 def hold_setting(subject: Comparison) -> Iterator[Complaint]:
     """Every launch carries the setting once, with the value of its arm, and the two values differ."""
     setting = subject.data["setting"]
@@ -118,7 +125,7 @@ def hold_setting(subject: Comparison) -> Iterator[Complaint]:
     for place, arm in enumerate(subject.data["arms"]):
         right = setting["baseline"] if arm["arm"] == "A" else setting["candidate"]
         for number, launch in enumerate(arm["launches"]):
-            values = [value for _, value, _ in values_of(launch["arguments"], setting["argument"])]
+            values = launch_values(launch, setting["argument"])
             if values != [right]:
                 yield (
                     _at(subject, place, "/launches/%d/arguments" % number),
@@ -139,7 +146,8 @@ def hold_launches(subject: Comparison) -> Iterator[Complaint]:
             bare = list(launch["arguments"])
             for spot, _, joined in values_of(bare, setting["argument"]):
                 bare[spot if joined else spot + 1] = setting["argument"] + "="
-            told = (bare, launch["environment"])
+            environment = {key: one for key, one in launch["environment"].items() if "ENV:" + key != setting["argument"]}
+            told = (bare, environment)
             if first.setdefault(launch["worker"], told) != told:
                 yield (
                     _at(subject, place, "/launches/%d" % number),

@@ -75,8 +75,7 @@ def hold_digests(subject: Comparison) -> Iterator[Complaint]:
         if not bodies.has(name):
             yield (bodies.path(name), "no regular file", "a body")
             continue
-        if name not in bodies.digests:
-            bodies.read(name)
+        bodies.measure(name)
         if bodies.digests[name] != name:
             yield (bodies.path(name), "sha256 " + bodies.digests[name], "the hash that is its name")
 

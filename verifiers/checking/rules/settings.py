@@ -257,3 +257,13 @@ INDEX_FAMILY = Family(
 )
 
 CONTROLS = (("receipt-unmatched", lie("alter the hash of a receipt", more.alter_receipt_hash)),)
+
+SHAPE_LIES = (
+    setting_to("make a time negative", "samples.json", ("samples", 20, "totalSeconds"), -1),
+    setting_to("make a time huge", "samples.json", ("samples", 20, "totalSeconds"), 10**12),
+    setting_to("raise a threshold of the protocol", "comparison.json", ("protocol", "concurrency"), 16),
+    setting_to("plan fewer main requests", "comparison.json", ("protocol", "mainPerArm"), 8),
+    setting_to("run the arms in another order", "comparison.json", ("protocol", "order"), ["A", "B", "A", "B", "A", "B"]),
+    setting_to("drop an arm", "comparison.json", ("arms",), lambda arms: arms[:4]),
+    setting_to("tell fewer main samples in decision.json's pairs", "decision.json", ("pairs",), lambda pairs: pairs[:2]),
+)

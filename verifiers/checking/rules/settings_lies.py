@@ -458,6 +458,9 @@ def launch_alike(desk: Desk) -> str:
                 else word
                 for word in words
             ]
+            name = setting["argument"][4:] if setting["argument"].startswith("ENV:") else ""
+            if name in launch["environment"]:
+                launch["environment"][name] = setting["baseline"]
     return "r1-b launched with the baseline's value"
 
 

@@ -8,7 +8,7 @@ from checking.check import Complaint
 from checking.reading import shown
 from checking.rules.comparison import Comparison, peek
 from checking.rules.decision import derive
-from checking.rules.protocol import values_of
+from checking.rules.protocol import launch_values
 
 Row = Dict[str, Any]
 
@@ -114,9 +114,7 @@ def requalified(subject: Comparison) -> bool:
                 if fits == (subject.data["profile"], subject.data["engine"], "SUCCESS", True):
                     later = attempt["startedAt"] > last and attempt["launches"]
                     values = [
-                        value
-                        for launch in attempt["launches"]
-                        for _, value, _ in values_of(launch["arguments"], setting["argument"])
+                        value for launch in attempt["launches"] for value in launch_values(launch, setting["argument"])
                     ]
                     if later and set(values) == {setting["candidate"]}:
                         return True

@@ -1,0 +1,156 @@
+"""The first two steps of a campaign: `init` writes one to begin with, `check` says what it lacks on this machine."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from evidence.campaign import Campaign, Case, Comparison, read_campaign
+from evidence.capture.adapters import find_adapter, list_needs, refuse_unsupported
+from evidence.capture.gpu import read_nvml
+from evidence.capture.launch import check_disk, check_setup, write_launch
+from evidence.capture.processes import choose_port
+from evidence.errors import EvidenceError
+
+TEMPLATE = Path(__file__).parent / "templates" / "campaign"
+RUN_BYTES = 256 << 20
+
+
+def init(folder: Path) -> None:
+    """Writes a commented campaign with one profile of each state, and a README; refuses a folder with files in it."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise EvidenceError(
+            f"{folder}: found something there, expected a new or an empty folder", "name another folder"
+        )
+    try:
+        shutil.copytree(TEMPLATE, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    except OSError as error:
+        raise EvidenceError(f"{folder}: cannot be written ({error.strerror}), expected a writable place") from None
+
+
+def check(folder: Path) -> list[str]:
+    """What is missing before any GPU time is spent, one line for each thing; empty when nothing is.
+
+    Programs, models, access, environment variables, devices, running engines and gateways, ports and disk space, and
+    what a case or comparison needs that its engine cannot give. Starts no engine and sends no request. Raises
+    EvidenceError when the campaign cannot be read.
+    """
+    campaign = read_campaign(folder)
+    found: dict[str, list[str]] = {}
+
+    def note(name: str, look: Callable[..., object], *what: object) -> None:
+        try:
+            look(*what)
+        except EvidenceError as error:
+            found.setdefault(error.message, []).append(name)
+
+    names = campaign.names()
+    for case in campaign.cases.values():
+        if case.id in names:
+            note(case.id, check_launch, campaign, case, None)
+            note(case.id, check_case, campaign, case)
+    for comparison in campaign.comparisons.values():
+        case = campaign.cases[comparison.case]
+        for value in (comparison.baseline, comparison.candidate):
+            note(comparison.id, check_launch, campaign, case, (comparison.argument, value))
+        for message in lacking(campaign, comparison):
+            found.setdefault(message, []).append(comparison.id)
+    note("gateway", check_gateway, campaign)
+    for message in devices(campaign):
+        found.setdefault(message, []).append("devices")
+    note("ports", choose_port)
+    note("disk", check_disk, campaign.folder, RUN_BYTES)
+    return [f"{', '.join(dict.fromkeys(names))}: {message}" for message, names in found.items()]
+
+
+def check_launch(campaign: Campaign, case: Case, setting: tuple[str, str] | None) -> None:
+    """The program, the model and the arguments of a case; or that its running engines can be reached."""
+    spec, profile = campaign.engines[case.engine], campaign.profiles[case.profile]
+    if spec.urls:
+        if len(spec.urls) < len(case.devices):
+            raise EvidenceError(f"engine {spec.id}: found {len(spec.urls)} urls, expected {len(case.devices)}")
+        for url in spec.urls:
+            check_reachable(f"engine {spec.id}", url)
+        return
+    model, gated = campaign.model_of(profile, spec), profile.state == "gated"
+    if model is None and (gated or find_adapter(spec.adapter).needs_model):
+        named = profile.model or spec.model
+        what = f"{named} names a variable that is not set" if named else "no model is named"
+        raise EvidenceError(f"engine {spec.id}: {'the model is gated and ' if gated else ''}{what}")
+    launch = write_launch(
+        spec, device=case.devices[0], port=0, setting=setting, arguments=case.arguments, model=model, served_name=profile.id
+    )  # fmt: skip
+    check_setup(spec, launch, model=model, gated=gated, folder=campaign.folder)
+
+
+def check_case(campaign: Campaign, case: Case) -> None:
+    """That the engine can give what the request and the controls need, and that an exact case has its probe."""
+    refuse_unsupported(
+        campaign.engines[case.engine].adapter, list_needs(json.loads(case.body), case.controls),
+        (*campaign.engines[case.engine].arguments, *case.arguments),
+    )  # fmt: skip
+    if case.surface == "exact" and case.probe is None:
+        raise EvidenceError("surface exact without a probe, expected `probe = FILE`")
+
+
+def lacking(campaign: Campaign, comparison: Comparison) -> Iterator[str]:
+    """What would leave a comparison undecided after all its requests."""
+    case = campaign.cases[comparison.case]
+    spec, profile = campaign.engines[case.engine], campaign.profiles[case.profile]
+    adapter, request = find_adapter(spec.adapter), json.loads(comparison.body)
+    try:
+        needs = list_needs(request) | ({"sequence-cap"} if comparison.kind == "sequence-cap" else set())
+        refuse_unsupported(spec.adapter, needs, (*spec.arguments, *case.arguments, comparison.argument))
+    except EvidenceError as error:
+        yield error.message
+    if comparison.kind == "memory" and spec.snapshot == "none":
+        yield f"engine {spec.id} takes no snapshot, expected one for a memory comparison"
+    usage = (request.get("stream_options") or {}).get("include_usage") is True
+    if not usage and "usage-option" not in adapter.lacks:
+        yield 'the body does not ask for usage, expected "stream_options": {"include_usage": true}: tokens would be unknown'
+    if profile.date_sensitive and comparison.comparison_date is None:
+        yield f"profile {profile.id} is date-sensitive, expected date_sensitive = {{comparison_date = ..}}"
+    if comparison.comparison_date is not None and "tokenize" in adapter.lacks:
+        yield f"engine {spec.id} has no tokenize route, expected one for a date-sensitive comparison"
+
+
+def check_gateway(campaign: Campaign) -> None:
+    """That the campaign's gateway can be started, or runs."""
+    gateway = campaign.gateway
+    if gateway is None:
+        return
+    if not gateway.command:
+        check_reachable(f"gateway {gateway.name}", gateway.url)
+    elif shutil.which(gateway.command[0]) is None:
+        raise EvidenceError(f"gateway {gateway.name}: program {gateway.command[0]} is not there")
+
+
+def check_reachable(what: str, url: str) -> None:
+    """That something listens at `url`."""
+    parts = urlsplit(url)
+    try:
+        socket.create_connection((parts.hostname or "127.0.0.1", parts.port or 80), timeout=2).close()
+    except OSError as error:
+        raise EvidenceError(f"{what}: nothing listens at {url} ({error.strerror or error})") from None
+
+
+def devices(campaign: Campaign) -> Iterator[str]:
+    """GPUs that a case names and the driver does not show."""
+    wanted = {
+        device
+        for case in campaign.cases.values()
+        for device in case.devices
+        if campaign.engines[case.engine].snapshot == "nvml" and case.id in campaign.names()
+    } | {
+        device
+        for comparison in campaign.comparisons.values()
+        for device in comparison.devices
+        if campaign.engines[campaign.cases[comparison.case].engine].snapshot == "nvml"
+    }
+    for device, reading in zip(sorted(wanted), read_nvml(sorted(wanted)) if wanted else [], strict=True):
+        if reading.used is None:
+            yield f"device {device}: {reading.reason or 'its memory cannot be read'}"

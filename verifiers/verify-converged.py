@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""Judge the functional attempts of an evidence package, and everything that leans on them.
+
+What you learn: every answer classifies as told from its raw bytes; every receipt has its sample; every outcome,
+exact engagement and routing scope follows; the runtime matrix is decided by the latest attempts; identities,
+weights, registries, recipes, settings files and rules agree with one another.
+"""
+
+import os
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+
+from checking.command import Verifier, main  # noqa: E402
+from checking.limits import NOT_PROVED  # noqa: E402
+from checking.rules import attempts, checksums, identities, matrix, prefill_decode, structure  # noqa: E402
+
+VERIFIER = Verifier(
+    name="verify-converged",
+    learns=__doc__ or "",
+    families=(
+        attempts.FAMILY,
+        attempts.INDEX_FAMILY,
+        matrix.FAMILY,
+        identities.FAMILY,
+        prefill_decode.FAMILY,
+        structure.family(structure.always("runtime-matrix.json")),
+        checksums.WHAT_WAS_READ,
+    ),
+    controls=attempts.CONTROLS,
+    not_proved=NOT_PROVED,
+    remarks=(prefill_decode.REMARK,),
+)
+
+if __name__ == "__main__":
+    sys.exit(main(VERIFIER, __file__))
