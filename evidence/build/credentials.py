@@ -63,18 +63,56 @@ ASSIGNED = re.compile(
 _ASSIGNED_WORDS = (b"api", b"auth", b"key", b"secret", b"pass", b"token")
 
 
+# Every token holds a run of so many characters of this alphabet, where prose and numbers hold none.
+_RUN = b"a" * 16
+_TOKEN_BYTES = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_+/=-.:")
+_ALPHABET = bytes(97 if place in _TOKEN_BYTES else 32 for place in range(256))
+
+
 def suspicious(text: bytes) -> bool:
     """Whether the text may hold a credential; cheap, and true for more than holds one."""
     lower = text.lower()
-    if any(literal in lower and shape.search(text) for literal, shape in TOKENS.items()):
-        return True
     if (b"authorization" in lower or b"bearer" in lower) and (AUTHORIZATION.search(text) or BEARER.search(text)):
         return True
-    return any(_wanted(name, lower, text) for name in DETECTORS)
+    if (b"://" in text and b"@" in text) or b"private key" in lower or b"putty-user-key" in lower:
+        return True
+    if b"aws" in lower and _SHAPES["aws.AWSKeyDetector"].search(text):
+        return True
+    if b"AKC" in text or (b"AP" in text and _SHAPES["artifactory.ArtifactoryDetector"].search(text)):
+        return True
+    long = _long_words(text)
+    return bool(long) and _holds_token(long)
+
+
+def _long_words(text: bytes) -> bytes:
+    """The words that are long enough to be tokens, one a line."""
+    shape = text.translate(_ALPHABET)
+    found = []
+    at = shape.find(_RUN)
+    while at >= 0:
+        end = shape.find(b" ", at)
+        end = len(text) if end < 0 else end
+        found.append(text[shape.rfind(b" ", 0, at) + 1 : end])
+        at = shape.find(_RUN, end)
+    return b"\n".join(found)
+
+
+def _holds_token(words: bytes) -> bool:
+    lower = words.lower()
+    for literal, shape in TOKENS.items():
+        if literal in lower and shape.search(words):
+            return True
+    for name in DETECTORS:  # noqa: SIM110
+        if _wanted(name, lower, words):
+            return True
+    return False
 
 
 def _wanted(name: str, lower: bytes, text: bytes) -> bool:
-    if not any(literal in lower for literal in DETECTORS[name]):
+    for literal in DETECTORS[name]:
+        if literal in lower:
+            break
+    else:
         return False
     if name == "basic_auth.BasicAuthDetector":
         return b"@" in text

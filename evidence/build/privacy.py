@@ -22,15 +22,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evidence.build import classify, credentials
+from evidence.build import credentials, thinning
 from evidence.campaign import PrivacyException
 
 # Four numbers with dots that are no part of a longer number, a version (`v1.2.3.4`) or a word.
 _IPV4 = re.compile(rb"(?<![0-9A-Za-z_.])(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![0-9A-Za-z_]|\.[0-9])")
 # What is allocated at all: global unicast, unique local and link local. `[::2]` in a program is no address.
 _IPV6 = re.compile(rb"(?<![0-9A-Za-z:.])(?:[23][0-9a-fA-F]{3}|[fF][cCdD][0-9a-fA-F]{2}|[fF][eE][89abAB][0-9a-fA-F]):[0-9a-fA-F:]{1,34}(?![0-9A-Za-z:])")  # fmt: skip
-_DOTS = re.compile(rb"[0-9]\.[0-9]{1,3}\.[0-9]")
-_COLONS = re.compile(rb":[0-9a-fA-F]{1,4}:|::")
+# Text with every digit, or every hexadecimal digit, as a 0 can be searched for the bones of an address.
+_DIGITS = bytes(48 if chr(place).isdigit() and place < 128 else place for place in range(256))
+_HEX = bytes(48 if place < 128 and chr(place) in "0123456789abcdefABCDEF" else place for place in range(256))
+_DOTTED = (b"0.0.0", b"0.00.0", b"0.000.0")
+# Any of these is reason to look closer: names of clouds, and what weights, tokenizers and templates hold.
+_MARKERS = (b"Users\\", b".internal", b".cluster.local", b"GGUF", b'"data_offsets"', b"\x80\x02", b"\x80\x03", b"\x80\x04",
+            b"\x80\x05", b"PK\x03\x04", b'"merges"', b'"vocab"', b"#version: 0.2", b"<unk>", b"added_tokens_decoder")  # fmt: skip
 _DOCUMENTATION = [
     ipaddress.ip_network(text)
     for text in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20")
@@ -140,11 +145,15 @@ def _telling(name: str) -> bool:
 
 @dataclass
 class Scanner:
-    """Looks at every file of one package; `findings` grows until there are 50, `lifted` counts exceptions used."""
+    """Looks at every file of one package; `findings` grows until there are 50."""
 
     machine: Machine = field(default_factory=Machine.here)
     exceptions: Sequence[PrivacyException] = ()
     findings: list[Finding] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        machine = self.machine
+        self._words = (*machine.hosts, *machine.users, *machine.homes, *_MARKERS)
 
     def scan(self, path: str, data: bytes, *, body: bool = False) -> None:
         """Note what must not be published. `body`: bytes that a client sent or a server answered, not a publisher's."""
@@ -152,24 +161,24 @@ class Scanner:
             self.findings += [found for found in self._thorough(path, data, body) if not self._lifted(found)]
 
     def _suspicious(self, data: bytes, body: bool) -> bool:
-        text = condensed(data) if body else data
-        return self._hints(text, body) or (body and self._hints(joined(data), body))
+        """Whether a closer look is worth it: false for nearly every file, and for none that holds a finding."""
+        thinned = thinning.thin(data) if body else None
+        if thinned is not None:
+            words = b"\n".join(thinned.contents)
+            return self._hints(thinned.rest + words, body) or self._hints(b"".join(thinned.contents), body)
+        return self._hints(data, body) or (body and self._hints(joined(data), body))
 
     def _hints(self, text: bytes, body: bool) -> bool:
-        if any(magic in text for magic in (b"GGUF", b'"data_offsets"', b"\x80\x02", b"\x80\x04", b"PK\x03\x04")):
+        digits = text.translate(_DIGITS)
+        if b"0.0" in digits and _has_any(digits, _DOTTED) and _IPV4.search(text):
             return True
-        if (_DOTS.search(text) and _IPV4.search(text)) or (_COLONS.search(text) and _IPV6.search(text)):
+        if (b"::" in text or b"0:0" in text.translate(_HEX)) and _IPV6.search(text):
             return True
-        machine = self.machine
-        if any(word in text for word in (*machine.hosts, *machine.users, *machine.homes)):
+        if b"/" in text and (b"/home/" in text or b"/root/" in text or b"/Users/" in text):
             return True
-        if b"/home/" in text or b"/root/" in text or b"Users" in text or b"GPU-" in text or b"MIG-" in text:
+        if _has_any(text, self._words):
             return True
-        if b"internal" in text or b".cluster.local" in text or b"ip-" in text or b"{%" in text:
-            return True
-        if b'"merges"' in text or b'"vocab"' in text or b"#version: 0.2" in text or b"<unk>" in text:
-            return True
-        if b"chat_template" in text or b"added_tokens_decoder" in text:
+        if b"{%" in text or (b"-" in text and (b"GPU-" in text or b"MIG-" in text or b"ip-" in text)):
             return True
         return credentials.suspicious(text) or (not body and credentials.assigned(text))
 
@@ -217,25 +226,18 @@ class Scanner:
                     yield kind, word.decode("utf-8", "replace")
 
 
-def condensed(body: bytes) -> bytes:
-    """What of a stream differs from event to event, and one copy of what does not.
-
-    The joint between two contents begins and ends with a quote, which no pattern here reaches across.
-    """
-    between = classify.joint(body)
-    if between is None:
-        return body
-    return body.replace(between, b'"\n"') + b"\n" + between
+def _has_any(text: bytes, words: Sequence[bytes]) -> bool:
+    # A plain loop: this runs for every body, and a generator would cost more than the search.
+    for word in words:  # noqa: SIM110
+        if word in text:
+            return True
+    return False
 
 
 def joined(body: bytes) -> bytes:
     """The text that a streamed answer adds up to, roughly: an address may be cut over several events."""
-    between = classify.joint(body)
-    if between is not None:
-        text = body.replace(between, b"")
-        if 2 * len(text) < len(body):
-            return text
-    contents = _CONTENT.findall(body)
+    thinned = thinning.thin(body)
+    contents = _CONTENT.findall(body) if thinned is None else thinned.contents
     return b"".join(contents) if len(contents) > 1 else b""
 
 

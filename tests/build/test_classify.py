@@ -174,7 +174,7 @@ def test_the_short_way_reads_what_the_long_way_reads(
     body = stream(*chunks, finish=finish)
     short = read(body)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(classify, "_thin", lambda whole: whole)
+        patch.setattr(classify.thinning, "thin", lambda whole: None)
         patch.setattr(classify, "_objects", one_by_one)
         assert read(body) == short
 
@@ -194,5 +194,9 @@ def one_by_one(payloads: list[bytes]) -> list[dict[str, object]]:
 
 def test_long_streams_are_read_from_few_events() -> None:
     body = stream(*[chunk({"content": f" word{n}"}) for n in range(500)])
-    assert len(classify._thin(body)) < len(body) / 20
+    thinned = classify.thinning.thin(body)
+    assert thinned is not None
+    assert thinned.exact
+    assert len(thinned.rest) < len(body) / 20
+    assert len(thinned.contents) == 500
     assert read(body) == Reading("NORMAL", "stop", 3, 40)
