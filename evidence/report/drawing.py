@@ -16,10 +16,12 @@ COLOURS = {
     "ink": "#010203", "muted": "#010204", "grid": "#010205", "a": "#010206", "b": "#010207", "bad": "#010208",
     "good": "#010209", "paper": "#01020a", "warn": "#01020b",
 }  # fmt: skip
-_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_NUMBER = re.compile(r"-?\d+\.\d{2,}")
+_SPACE = re.compile(r"\s*([MLCQz])\s*")
 _ROTATION = re.compile(r"rotate\(-?0[ .)]")
 _IDLE = {("fill-opacity", "1"), ("stroke-linejoin", "miter"), ("stroke-linecap", "square"), ("stroke", "#000000")}
-_DROPPED = {"metadata", "title", "desc"}
+# Nothing is drawn beyond its axes, so that no clipping is needed.
+_DROPPED = {"metadata", "title", "desc", "style", "clipPath"}
 _KEPT = {"d", "x", "y", "x1", "x2", "y1", "y2", "width", "height", "transform", "patternUnits"}
 
 
@@ -51,34 +53,33 @@ class Drawings:
         self, one: ElementTree.Element, names: dict[str, str], titles: Mapping[str, Sequence[str]], tip: str | None = None
     ) -> str:
         tag = one.tag.rpartition("}")[2]
-        if tag in _DROPPED or (tag == "style"):
+        if tag in _DROPPED:
             return ""
         words = [tag]
         style, pattern = _themed(one)
         if pattern:
             words.append(f'fill="url(#{self._name(pattern, names)})"')
-        if style:
-            words.append(f'class="{self._classes.setdefault(style, f"p{len(self._classes)}")}"')
-        if tag in ("path", "clipPath", "pattern") and one.get("id"):
+        if style and tip is None:
+            words.append(f'class="{self._class(style)}"')
+        if tag in ("path", "pattern") and one.get("id"):
             words.append(f'id="{self._name(one.get("id", ""), names)}"')
         for key, value in one.attrib.items():
             plain = key.rpartition("}")[2]
             if plain == "href":
                 words.append(f'href="#{self._name(value[1:], names)}"')
-            elif plain == "clip-path":
-                words.append(f'clip-path="url(#{self._name(value[5:-1], names)})"')
             elif plain in _KEPT and not _ROTATION.match(value):
                 words.append(f'{plain}="{text(_short(value))}"')
-        tips = iter(titles.get(one.get("id", ""), ()))
         inner = [text(one.text.strip())] if tag in ("text", "tspan") and one.text else []
         if tip is not None:
             inner.append(Markup(f"<title>{text(tip)}</title>"))
-        marked = one.get("id", "") in titles
-        for child in one.iter() if marked else one:
-            if not marked:
-                inner.append(Markup(self._render(child, names, titles)))
-            elif child.tag.endswith(("defs", "use")):
-                inner.append(Markup(self._render(child, names, {}, next(tips, None) if child.tag.endswith("use") else None)))
+        if one.get("id", "") in titles:
+            marks = [child for child in one.iter() if child.tag.endswith("}use")]
+            shared, _ = _themed(marks[0])
+            words.append(f'class="{self._class(shared)}"')
+            inner += [Markup(self._render(child, names, {})) for child in one.iter() if child.tag.endswith("}defs")]
+            inner += [Markup(self._render(mark, names, {}, tip)) for mark, tip in zip(marks, titles[one.get("id", "")], strict=True)]
+        else:
+            inner += [Markup(self._render(child, names, titles)) for child in one]
         content = "".join(inner)
         if tag == "g" and len(words) == 1:
             return content
@@ -86,13 +87,17 @@ class Drawings:
             return ""
         return f"<{' '.join(words)}>{content}</{tag}>" if content else f"<{' '.join(words)}/>"
 
+    def _class(self, style: str) -> str:
+        return self._classes.setdefault(style, f"p{len(self._classes)}")
+
     def _name(self, name: str, names: dict[str, str]) -> str:
         return names.setdefault(name, f"d{self._count}-{len(names)}")
 
 
 def _short(value: str) -> str:
-    """Hundredths of a point are below what any screen or printer shows."""
-    return _NUMBER.sub(lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), value).replace(" \n", " ").replace("\n", " ").strip()
+    """Tenths of a point are below what any screen or printer shows."""
+    value = _SPACE.sub(r"\1", value)
+    return _NUMBER.sub(lambda found: f"{float(found[0]):.1f}".rstrip("0").rstrip("."), value).strip()
 
 
 def _themed(one: ElementTree.Element) -> tuple[str, str]:

@@ -9,7 +9,8 @@ from evidence.report.markup import Markup, element, join, text
 from evidence.report.tables import Table, cell
 
 _WORDS = {"holds", "qualified", "accepted", "ended", "fate", "outcome", "classification", "decision", "result"}
-_GOOD = {"yes", "SUCCESS", "NORMAL", "candidate", "passed", "completed", "killed"}
+_WHOLE = {"setting", "attempt", "run", "SHA-256"}
+_GOOD = {"yes", "SUCCESS", "candidate", "passed", "completed", "killed"}
 _BAD = {"no", "failed", "timed-out", "FAILED", "BLIND", "NATIVE_FAILURE", "UPSTREAM_PARTIAL", "MALFORMED", "HTTP_ERROR"}
 
 
@@ -29,18 +30,23 @@ def grid(table: Table, name: str = "", key: str = "", drop: int = 0, row_data: S
         opening = element("tr", **facts).removesuffix("</tr>")
         # End tags of rows and cells may be left out, and a page with thousands of samples leaves them out.
         body.append(opening + "".join(_cell(column, value) for column, value in zip(columns, row[drop:], strict=True)))
-    content = element("caption", table.title), element("thead", head), element("tbody", Markup("\n".join(body)))
-    frame = element("table", *content, data_table=name or None, data_key=key or None)
+    content = element("caption", table.title), element("thead", head), element("tbody", Markup("".join(body)))
+    # Said once a column and not in every cell, of which a page has tens of thousands.
+    numbers = [f"n{place}" for place, column in enumerate(zip(*table.rows, strict=True), 1 - drop) if place > 0 and _numeric(column)]
+    frame = element("table", *content, class_=" ".join(numbers) or None, data_table=name or None, data_key=key or None)
     return element("div", frame, class_="scroll", tabindex="0", role="region", aria_label=table.title)
+
+
+def _numeric(column: Sequence[Any]) -> bool:
+    known = [value for value in column if value is not None]
+    return bool(known) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
 
 
 def _cell(column: str, value: Any) -> str:
     shown = cell(value)
     if column in _WORDS and shown in _GOOD | _BAD:
         return f'<td class="{"good" if shown in _GOOD else "bad"}">{text(shown)}'
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return f'<td class="n">{text(shown)}'
-    return f'<td class="w">{text(shown)}' if column in ("setting", "attempt", "run", "SHA-256") else f"<td>{text(shown)}"
+    return f'<td class="w">{text(shown)}' if column in _WHOLE else f"<td>{text(shown)}"
 
 
 def folded(summary: str, *content: object) -> Markup:
