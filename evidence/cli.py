@@ -289,6 +289,46 @@ def diff(old: Path, new: Path, form: str) -> None:
 
 
 @main.group()
+def lifecycle() -> None:
+    """Derive lifecycle records from raw events, and print them."""
+
+
+@lifecycle.command("summarize")
+@click.argument("runs", nargs=-1, required=True, type=HERE)
+@click.option("--output", type=HERE, required=True, help="A new folder for record.json and its evidence.")
+@click.option("--title", default="", help="The record's title (default: from the protocols).")
+@example("evidence lifecycle summarize runs/cpu-crash-20261130t085731.298220z --output record")
+def summarize(runs: tuple[Path, ...], output: Path, title: str) -> None:
+    """Derive one record, sanitised, from the raw events of one or more finished runs."""
+    from evidence.lifecycle.bundle import summarize as derive
+
+    click.echo(derive(runs, output, title))
+
+
+@lifecycle.command("timeline")
+@click.argument("record", type=HERE)
+@example("evidence lifecycle timeline archive/lifecycle-cpu/record.json")
+def lifecycle_timeline(record: Path) -> None:
+    """Print what happened when, from a record file."""
+    import json
+
+    from evidence.lifecycle.timeline import render_timeline
+
+    click.echo(render_timeline(json.loads(record.read_bytes())))
+
+
+@main.command()
+@click.argument("config", type=HERE)
+@click.option("--logs", type=HERE, help="Folder of the engines' output (default: a temporary one).")
+@example("evidence serve campaigns/lifecycle/supervisor-cpu.toml")
+def serve(config: Path, logs: Path | None) -> None:
+    """Host several engine processes on one device behind one address, until interrupted."""
+    from evidence.supervisor.__main__ import main as run
+
+    sys.exit(run([str(config), *(["--logs", str(logs)] if logs else [])]))
+
+
+@main.group()
 def weights() -> None:
     """Compare model folders with the checksums of a campaign or package."""
 

@@ -59,10 +59,7 @@ def capture(campaign_path: Path, name: str, runs: Path, *, quiet: bool = False) 
     campaign = read_campaign(campaign_path)
     kind = campaign.kind(name)
     if kind not in ("comparison", "attempt"):
-        raise EvidenceError(
-            f"{campaign.path.name}: {name!r} is the lifecycle protocol {kind}, expected a comparison or a case",
-            f"`evidence capture` runs it through its own protocol: {kind}",
-        )
+        return capture_lifecycle(campaign, name, runs)
     if kind == "attempt":
         refuse_case(campaign, campaign.cases[name])
     refuse_campaign(campaign, name)
@@ -73,6 +70,21 @@ def capture(campaign_path: Path, name: str, runs: Path, *, quiet: bool = False) 
         return asyncio.run(carry_out(campaign, name, kind, journal, quiet))
     finally:
         journal.close()
+
+
+def capture_lifecycle(campaign: Campaign, name: str, runs: Path) -> CaptureResult:
+    """Carries out the lifecycle entry `name`; its run folder holds raw events instead of a journal."""
+    from evidence.lifecycle.run import run_section
+
+    entry = campaign.lifecycle[name]
+    if entry.record is not None and not entry.settings:
+        raise EvidenceError(
+            f"{campaign.path.name}: {name!r} is a ready record, expected a protocol to run",
+            "its record is packaged as it is",
+        )
+    outcome = run_section(entry.id, entry.protocol, entry.settings, campaign.path.parent, runs)
+    reason = outcome.faults[0][0] if outcome.faults else None
+    return CaptureResult(outcome.run, outcome.complete, reason, None)
 
 
 def refuse_case(campaign: Campaign, case: Case) -> None:
@@ -246,7 +258,9 @@ class Arm:
             finally:
                 with contextlib.suppress(DiskFull):
                     recorder = self.recorder
-                    recorder.write("client", **monitor.record(), wallClockStepped=recorder.stepped, clock=recorder.clock)
+                    recorder.write(
+                        "client", **monitor.record(), wallClockStepped=recorder.stepped, clock=recorder.clock
+                    )
         self.timeline["firstMainSeconds"] = self.recorder.since(min(exchange.started_ns for exchange in exchanges))
         self.timeline["lastMainSeconds"] = self.recorder.since(max(one.started_ns + one.total_ns for one in exchanges))
 

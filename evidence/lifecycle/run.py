@@ -145,6 +145,8 @@ def check_section(identifier: str, protocol: str, section: Mapping[str, Any]) ->
     for key in needed:
         if not section.get(key):
             raise EvidenceError(f"lifecycle {identifier}: {key}: found nothing, expected it to be stated")
+    if protocol == "co-residency" and not all("kv_token_budget" in model for model in section["models"]):
+        raise EvidenceError(f"lifecycle {identifier}: models: found one without kv_token_budget, expected it of each")
 
 
 async def start_target(section: Mapping[str, Any], folder: Path, run: Path) -> tuple[str, Process | None, str]:

@@ -35,6 +35,12 @@ def loaded(listing: Event) -> dict[str, dict[str, Any]]:
     return {one["model"]: one for one in listing["models"] if one["state"] == "loaded"}
 
 
+def read_hardware(listing: Event) -> dict[str, Any]:
+    """The device as a listing names it; a budget has no name."""
+    named = {"gpu": listing["device_name"]} if listing.get("device_name") else {}
+    return {"device_memory_source": listing["source"], "reported_device_total_bytes": listing["total_bytes"], **named}
+
+
 def derive_co_residency(events: list[Event]) -> Derived:
     """Samples after each response of the rounds; pressure from unload to answer."""
     settings = settings_of(events)
@@ -62,7 +68,7 @@ def derive_co_residency(events: list[Event]) -> Derived:
     entry = {one["model"]: one for one in listings[-1]["models"]}
     used = total - last["device_free_bytes"]
     return {
-        "hardware": {"device_memory_source": listings[0]["source"], "reported_device_total_bytes": total},
+        "hardware": read_hardware(listings[0]),
         "protocol": {
             "recorded_completed_runs": 1,
             "co_residency_rounds": settings["rounds"],
@@ -176,7 +182,7 @@ def derive_crash(events: list[Event]) -> Derived:
         "recovery_timeout_s",
     )
     return {
-        "hardware": {"device_memory_source": listing["source"], "reported_device_total_bytes": listing["total_bytes"]},
+        "hardware": read_hardware(listing),
         "protocol": {
             "recorded_completed_runs": 1,
             "crashes": len(list(pick(events, "crash"))),

@@ -55,6 +55,7 @@ class Listing:
     free_bytes: int | None
     total_bytes: int | None
     source: str | None
+    name: str | None = None
 
     def find(self, model: str) -> Resident:
         """The entry of a model; an absent one counts as unloaded."""
@@ -208,6 +209,7 @@ class Target:
             total_bytes=listing.total_bytes,
             source=listing.source,
             models=models,
+            **({"device_name": listing.name} if listing.name else {}),
         )
 
     async def list(self, label: str) -> Listing:
@@ -255,7 +257,9 @@ class SupervisorTarget(Target):
             Resident(one["id"], one["state"], one["pid"], one["started_ticks"], one["reservation_bytes"], one["pinned"])
             for one in value.get("data", [])
         )
-        return Listing(models, device.get("free_bytes"), device.get("total_bytes"), device.get("source"))
+        return Listing(
+            models, device.get("free_bytes"), device.get("total_bytes"), device.get("source"), device.get("name")
+        )
 
     async def read_account(self) -> None:
         for event in (await self.read_json("/admin/events")).get("events", []):

@@ -245,7 +245,12 @@ class Fleet:
             for name, m in self.members.items()
         ]
         free = self.device.read_free()
-        device = {"source": self.device.source, "total_bytes": self.device.total_bytes, "free_bytes": free}
+        device = {
+            "name": self.device.name,
+            "source": self.device.source,
+            "total_bytes": self.device.total_bytes,
+            "free_bytes": free,
+        }
         return {"object": "list", "data": models, "device": device, "now": now}
 
     async def preload(self) -> None:

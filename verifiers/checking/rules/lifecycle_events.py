@@ -73,6 +73,14 @@ def processes(events: Events, model: str) -> Set[Tuple[int, int]]:
     return found
 
 
+def hardware_of(listing: Dict[str, Any]) -> Dict[str, Any]:
+    """Memory source, total, and the device's name where the target told one."""
+    made = {"device_memory_source": listing["source"], "reported_device_total_bytes": listing["total_bytes"]}
+    if listing.get("device_name"):
+        made["gpu"] = listing["device_name"]
+    return made
+
+
 def derive_co_residency(events: Events) -> Part:
     """Samples of the rounds, pressure events and every measured figure."""
     asked = events[0]["settings"]
@@ -113,7 +121,7 @@ def derive_co_residency(events: Events) -> Part:
         if row["model"] == wanted
     ]
     return {
-        "hardware": {"device_memory_source": first["source"], "reported_device_total_bytes": first["total_bytes"]},
+        "hardware": hardware_of(first),
         "protocol": {
             "co_residency_rounds": asked["rounds"], "requests_per_round": len(asked["models"]),
             "max_generated_tokens": asked["max_generated_tokens"], "harness_deadline_s": asked["harness_deadline_s"],
@@ -212,7 +220,7 @@ def derive_crash(events: Events) -> Part:
         "recovery_timeout_s",
     )
     return {
-        "hardware": {"device_memory_source": first["source"], "reported_device_total_bytes": first["total_bytes"]},
+        "hardware": hardware_of(first),
         "protocol": {
             "crashes": len(list(of(events, "crash"))), "pinned_healthy_model": asked["healthy_model"],
             "victim_model": asked["victim_model"], **{key: asked[key] for key in kept},
