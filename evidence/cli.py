@@ -227,12 +227,18 @@ def validate(
 @click.argument("path", type=HERE)
 @click.option("--format", "form", type=TABLES, default="table", show_default=True)
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
-@example("evidence show dist/demo-evaluation.tgz --format markdown")
-def show(path: Path, form: str) -> None:
+@click.option("--export", "folder", type=HERE, help="Write every table, sample and offer as CSV into this folder instead.")
+@example("evidence show dist/demo-evaluation.tgz --format markdown", "evidence show dist/demo-evaluation.tgz --export csv")
+def show(path: Path, form: str, folder: Path | None) -> None:
     """Print matrix, comparisons with pairs, gates with both sides and margin, and decisions."""
-    from evidence.report import tables
+    from evidence.report import exports, tables
 
-    click.echo(tables.show(tables.read_package(path), form))
+    view = tables.read_package(path)
+    if folder is None:
+        click.echo(tables.show(view, form))
+    else:
+        for written in exports.export(view, folder):
+            click.echo(written)
 
 
 @main.command()
@@ -249,6 +255,37 @@ def matrix(path: Path, profile: str | None, engine: str | None, outcome: str | N
 
     view = tables.read_package(path)
     click.echo(tables.matrix(view, profile=profile, engine=engine, outcome=outcome, format=form))
+
+
+@main.command()
+@click.argument("path", type=HERE)
+@click.option("--output", type=HERE, required=True, help="The HTML file to write.")
+@MUTATION
+@quiet
+@example("evidence report dist/demo-evaluation.tgz --output report.html")
+def report(path: Path, output: Path, mutation_control: str | None, quiet: bool) -> None:
+    """Verify a package, then draw it as one self-contained HTML page.
+
+    The page is written whatever the verdict and carries it on every screen; the exit code is that of `evidence verify`.
+    """
+    from evidence.report.page import write_report
+
+    validation = write_report(path, output, mutation_control=mutation_control, quiet=quiet)
+    click.echo(f"{output}: {validation.verdict}, {output.stat().st_size} bytes")
+    sys.exit(validation.exit_code)
+
+
+@main.command()
+@click.argument("old", type=HERE)
+@click.argument("new", type=HERE)
+@click.option("--format", "form", type=TABLES, default="table", show_default=True)
+@click.option("--json", "form", flag_value="json", help="The same as --format json.")
+@example("evidence diff published/demo-evaluation.tgz dist/demo-evaluation.tgz --format markdown")
+def diff(old: Path, new: Path, form: str) -> None:
+    """Say what changed between two packages: outcomes, decisions, gates, settings, versions, files."""
+    from evidence.diff import diff as compare
+
+    click.echo(compare(old, new, form))
 
 
 @main.group()

@@ -156,11 +156,11 @@ class Comparison:
                 "temperature": 0,
                 "outputBudget": 32,
                 "stream": True,
-            },  # fmt: skip
+            },
             "requests": {
                 "native": {"sha256": sha(self.native), "bytes": len(self.native)},
                 "main": {"sha256": sha(self.main), "bytes": len(self.main)},
-            },  # fmt: skip
+            },
             "workers": [{"alias": f"worker-{n}", "device": f"device-{n}"} for n in (1, 2)],
             "gateway": {"kind": "built-in", "name": "round-robin", "sha256": None, "reason": "part of the runner"},
             "dateControl": None,
@@ -305,10 +305,12 @@ class Comparison:
             gate("memory-reduction", rows)
             gate(
                 "latency-regression",
-                [row(n, None, b, c, -g, -g <= Fraction(1, 20)) for (n, b, c), g in zip(tails, gains)],
+                [row(n, None, b, c, -g, -g <= Fraction(1, 20)) for (n, b, c), g in zip(tails, gains, strict=True)],
             )
         else:
-            gate("latency-improvement", [row(n, None, b, c, g, g > 0) for (n, b, c), g in zip(tails, gains)])
+            gate(
+                "latency-improvement", [row(n, None, b, c, g, g > 0) for (n, b, c), g in zip(tails, gains, strict=True)]
+            )
             middle = sorted(gains)[1]
             gate("median-improvement", [row(None, None, None, None, middle, middle >= Fraction(1, 10))])
         failed = [one["gate"] for one in gates if not one["holds"]]

@@ -31,7 +31,8 @@ GOLDEN = ROOT / "tests" / "golden" / "findings.txt"
 def verifier(name: str) -> Any:
     """The VERIFIER of a shipped script."""
     spec = importlib.util.spec_from_file_location(name.replace("-", "_"), ROOT / "verifiers" / f"{name}.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.VERIFIER
@@ -68,7 +69,7 @@ def kills(name: str) -> tuple[Kill, ...]:
     """Every mutation of a verifier; the first of each row once more with its check taken out."""
     source, families = forged(), verifier(name).families
     clean = judge(source, families)
-    assert not clean.findings and not clean.crashes, (clean.findings[:5], clean.crashes)
+    assert (clean.findings, clean.crashes) == ((), ())
     sums, names, recall = sums_of(source), Names(source.entries), Recall()
     made = []
     for row in table(families):
@@ -86,7 +87,9 @@ def kills(name: str) -> tuple[Kill, ...]:
                 ablated = judge(overlay, fewer, clean, overlay.changed, overlay.moved, hidden, recall=recall)
                 assert not ablated.crashes, (row.code, ablated.crashes)
                 left = ablated.codes()
-            made.append(Kill(row.code, mutation.name, mutation.resealed, altered, report.findings, report.crashes, left))
+            made.append(
+                Kill(row.code, mutation.name, mutation.resealed, altered, report.findings, report.crashes, left)
+            )
     return tuple(made)
 
 

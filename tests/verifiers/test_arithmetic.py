@@ -14,7 +14,9 @@ QUANTILES = [Fraction(n, 100) for n in (1, 5, 10, 25, 50, 75, 90, 95, 99)] + [Fr
 @pytest.mark.parametrize("share", QUANTILES)
 def test_rank_is_the_least_that_reaches_the_share(share: Fraction) -> None:
     for count in range(1, 1001):
-        least = next(number for number in range(max(1, int(share * count) - 1), count + 1) if Fraction(number, count) >= share)
+        least = next(
+            number for number in range(max(1, int(share * count) - 1), count + 1) if Fraction(number, count) >= share
+        )
         assert rank(count, share) == least
 
 

@@ -20,7 +20,10 @@ VERSIONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 
 def interpreter(version: str) -> str | None:
     """A Python of that version: on the path, or installed by pyenv."""
-    for found in [shutil.which(f"python{version}"), *map(str, Path.home().glob(f".pyenv/versions/{version}.*/bin/python3"))]:
+    for found in [
+        shutil.which(f"python{version}"),
+        *map(str, Path.home().glob(f".pyenv/versions/{version}.*/bin/python3")),
+    ]:
         if found and subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode == 0:
             return found
     return None
@@ -86,7 +89,9 @@ def test_a_blind_verifier_exits_3(package: Path, tmp_path: Path) -> None:
     rule = tmp_path / "v" / "checking" / "rules" / "receipts.py"
     text = rule.read_text()
     assert "            unmatched = []\n" in text or "unmatched = []" in text
-    rule.write_text(text.replace("def hold_matched(", "def hold_matched(subject):\n    return iter(())\n\n\ndef once(", 1))
+    rule.write_text(
+        text.replace("def hold_matched(", "def hold_matched(subject):\n    return iter(())\n\n\ndef once(", 1)
+    )
     command = [sys.executable, "-I", str(tmp_path / "v" / "verify-results.py"), str(package), "--mutation-control"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 3
@@ -147,7 +152,9 @@ def test_a_shadowing_module_in_the_package_is_never_imported(tmp_path: Path) -> 
     files = Forge().seal()
     folder = lay(files, tmp_path / "p")
     (folder / "json.py").write_text("raise SystemExit(0)\n")
-    ran = subprocess.run([sys.executable, "-I", "-S", str(folder / "verify-results.py")], capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-I", "-S", str(folder / "verify-results.py")], capture_output=True, text=True, check=False
+    )
     assert ran.returncode == 1
     assert "sums-unlisted json.py" in ran.stdout
 

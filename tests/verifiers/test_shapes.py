@@ -59,7 +59,12 @@ def documents() -> dict[str, tuple[str, bytes]]:
     """One forged document of each kind: schema -> (name, bytes)."""
     made: dict[str, tuple[str, bytes]] = {}
     for name, data in Forge().seal().items():
-        if name.endswith(".json") and not name.startswith("schemas/") and "/probes/" not in name and "/bodies/" not in name:
+        if (
+            name.endswith(".json")
+            and not name.startswith("schemas/")
+            and "/probes/" not in name
+            and "/bodies/" not in name
+        ):
             made.setdefault(schema_of(name), (name, data))
     return made
 
@@ -114,7 +119,12 @@ def damages(value: Any) -> list[tuple[str, Any]]:
             if key not in seen:
                 seen.add(key)
                 for name in sorted(node):
-                    for label, change in (("drop", None), ("type", ["wrong"]), ("negative", -1), ("text", "NO such thing")):
+                    for label, change in (
+                        ("drop", None),
+                        ("type", ["wrong"]),
+                        ("negative", -1),
+                        ("text", "NO such thing"),
+                    ):
                         copied = copy.deepcopy(value)
                         spot = copied
                         for step in steps:

@@ -30,7 +30,10 @@ def make(number: int) -> tuple[str, list[dict]]:
     dice = random.Random(number)
     kind = dice.choice(["memory", "sequence-cap"])
     pairs = []
-    shares = {"memory": [Fraction(105, 100), Fraction(1)], "sequence-cap": [Fraction(9, 10), Fraction(1), Fraction(3, 4)]}[kind]
+    shares = {
+        "memory": [Fraction(105, 100), Fraction(1)],
+        "sequence-cap": [Fraction(9, 10), Fraction(1), Fraction(3, 4)],
+    }[kind]
     for _ in range(3):
         tail = dice.choice([100_000_000, 120_000_000, dice.randint(1_000, 10**9)])
         other = max(1, near(dice, tail, dice.choice(shares)))
@@ -72,7 +75,9 @@ def test_verifier_and_second_judge_agree_on_2400_comparisons() -> None:
     seen = set()
     for number in range(COUNT):
         kind, pairs = make(number)
-        second = judge(kind, [{k: {**v, "ttft": [str(one) for one in v["ttft"]]} for k, v in pair.items()} for pair in pairs])
+        second = judge(
+            kind, [{k: {**v, "ttft": [str(one) for one in v["ttft"]]} for k, v in pair.items()} for pair in pairs]
+        )
         first = gates(kind, as_pairs(pairs))
         for gate in first:
             theirs = second["gates"][gate["gate"]]
@@ -94,7 +99,9 @@ def test_builder_agrees_with_both() -> None:
             Pair(
                 one["repetition"],
                 *(
-                    Side(float(one[name]["p95TtftSeconds"]), None, one[name]["completionTokens"], 0, one[name]["devices"])
+                    Side(
+                        float(one[name]["p95TtftSeconds"]), None, one[name]["completionTokens"], 0, one[name]["devices"]
+                    )
                     for name in ("baseline", "candidate")
                 ),
             )
@@ -103,13 +110,20 @@ def test_builder_agrees_with_both() -> None:
         for gate in gates(kind, told):
             theirs = decide.GATES[gate["gate"]](built)
             assert theirs.holds is gate["holds"], (number, gate["gate"])
-            assert [row.relative for row in theirs.rows] == [row["relative"] for row in gate["rows"]], (number, gate["gate"])
+            assert [row.relative for row in theirs.rows] == [row["relative"] for row in gate["rows"]], (
+                number,
+                gate["gate"],
+            )
 
 
 def test_boundaries_hold_exactly() -> None:
     def pair(ttft: tuple[str, str], tokens: tuple[int, int], memory: tuple[int, int]) -> dict:
         return {
-            name: {"p95TtftSeconds": Decimal(ttft[place]), "completionTokens": tokens[place], "devices": {"device-1": memory[place]}}
+            name: {
+                "p95TtftSeconds": Decimal(ttft[place]),
+                "completionTokens": tokens[place],
+                "devices": {"device-1": memory[place]},
+            }
             for place, name in enumerate(("baseline", "candidate"))
         }
 

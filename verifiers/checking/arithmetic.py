@@ -76,7 +76,7 @@ def most_open(intervals: Iterable[Sequence[Number]]) -> int:
         edges.append((start, 1))
         edges.append((end, -1))
     level = most = 0
-    for _, step in sorted(edges, key=lambda edge: (edge[0], edge[1])):
-        level += step
+    for edge in sorted(edges, key=lambda edge: (edge[0], edge[1])):
+        level += int(edge[1])
         most = max(most, level)
     return most

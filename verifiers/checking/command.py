@@ -131,7 +131,9 @@ def control(verifier: Verifier, folder: Folder, script: str) -> Optional[Outcome
     return Outcome("damage a copy", NOTHING, "", (), "inert", False)
 
 
-def show(verifier: Verifier, package: str, code: int, counts: Dict[str, int], said: Dict[str, Any], as_json: bool) -> None:
+def show(
+    verifier: Verifier, package: str, code: int, counts: Dict[str, int], said: Dict[str, Any], as_json: bool
+) -> None:
     """Print the verdict: one JSON document, or lines."""
     findings, outcomes, message = said["findings"], said["mutations"], said["message"]
     if as_json:

@@ -205,7 +205,7 @@ class Memory(Source):
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self.files = dict(files)
-        self.entries: Dict[str, str] = {name: "file" for name in self.files}
+        self.entries: Dict[str, str] = dict.fromkeys(self.files, "file")
         self.asked: Set[str] = set()
 
     def read(self, name: str) -> bytes:

@@ -42,7 +42,13 @@ class JsonFault(Exception):
 
 def shown(value: object, limit: int = 80) -> str:
     """A value as it may stand in one line of output: printable ASCII, cut at the limit."""
-    text = value if isinstance(value, str) else str(value) if isinstance(value, Decimal) else json.dumps(value, default=str)
+    text = (
+        value
+        if isinstance(value, str)
+        else str(value)
+        if isinstance(value, Decimal)
+        else json.dumps(value, default=str)
+    )
     text = text.encode("ascii", "backslashreplace").decode()
     text = "".join(c if " " <= c <= "~" else "\\x%02x" % ord(c) for c in text)
     return text if len(text) <= limit else text[: limit - 3] + "..."
@@ -101,8 +107,8 @@ _decode_sorted = json.JSONDecoder(
 def depth(text: str) -> int:
     """How deep brackets nest outside strings, found without parsing."""
     level = deepest = 0
-    for token in _BRACKET.findall(_TEXT.sub("", text)):
-        if token in "[{":
+    for bracket in _BRACKET.findall(_TEXT.sub("", text)):
+        if bracket in "[{":
             level += 1
             if level > deepest:
                 deepest = level
@@ -187,8 +193,12 @@ def read_form(text: str) -> Form:
         for number, line in enumerate(text.split("\n"), 1):
             if not _LINE.match(line + "\n"):
                 found = shown(line, 40)
-                return Form(JsonFault("json-form", "line %d" % number, found, "two spaces a level, one element a line"), False)
-        return Form(JsonFault("json-form", "line %d" % (len(lines) or 1), "no final newline", "one final newline"), False)
+                return Form(
+                    JsonFault("json-form", "line %d" % number, found, "two spaces a level, one element a line"), False
+                )
+        return Form(
+            JsonFault("json-form", "line %d" % (len(lines) or 1), "no final newline", "one final newline"), False
+        )
     level = deepest = 0
     for number, (indent, opener, closer) in enumerate(lines, 1):
         if closer:
@@ -285,7 +295,10 @@ def read_sums(data: bytes) -> Dict[str, str]:
         match = _DIGEST_LINE.fullmatch(line + b"\n")
         if match is None or b"\r" in line or b"\\" in line or line[66:67] in (b" ", b"*"):
             raise SumsFault(
-                "sums-form", "line %d" % number, shown(line.decode("latin-1"), 60), "64 lower-case hex, two spaces, a name"
+                "sums-form",
+                "line %d" % number,
+                shown(line.decode("latin-1"), 60),
+                "64 lower-case hex, two spaces, a name",
             )
         name = match.group(2)
         text = name.decode("utf-8", "surrogateescape")

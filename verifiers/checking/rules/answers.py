@@ -84,7 +84,9 @@ def answer(transport: str, status: Optional[int], request: Request, body: bytes,
         return _nothing("MALFORMED")
 
 
-def _settle(finish: Optional[str], usage: Tuple[Optional[int], Optional[int]], text: str, reasoning: str, tools: bool) -> Answer:
+def _settle(
+    finish: Optional[str], usage: Tuple[Optional[int], Optional[int]], text: str, reasoning: str, tools: bool
+) -> Answer:
     if tools:
         kind = "TOOL_CALL"
     elif not text:

@@ -36,7 +36,11 @@ class Sums:
     def faults(self, code: str) -> Iterator[Complaint]:
         """The fault of the list itself when it has this code."""
         if self.fault is not None and self.fault.code == code:
-            yield ("%s %s" % (SUMS, self.fault.place) if self.fault.place else SUMS, self.fault.found, self.fault.expected)
+            yield (
+                "%s %s" % (SUMS, self.fault.place) if self.fault.place else SUMS,
+                self.fault.found,
+                self.fault.expected,
+            )
 
 
 def _fault(code: str) -> Any:
@@ -48,7 +52,11 @@ def _kinds(*kinds: str) -> Any:
         for name in subject.names:
             kind = subject.view.kind(name)
             if kind in kinds:
-                yield (name, {"link": "a link", "special": "a device, FIFO or socket"}.get(kind, "an empty folder"), "a regular file")
+                yield (
+                    name,
+                    {"link": "a link", "special": "a device, FIFO or socket"}.get(kind, "an empty folder"),
+                    "a regular file",
+                )
 
     return hold
 
@@ -218,52 +226,116 @@ LIST_CODES = (
 )
 
 CHECKS = (
-    Check("type-link", "nothing in the package is a link", _kinds("link"),
-          (Mutation("add a link", _place("results/link", "link"), resealed=False),
-           Mutation("turn a file into a link", _turn("link"), resealed=True))),
-    Check("type-special", "nothing in the package is a device, FIFO or socket", _kinds("special"),
-          (Mutation("add a FIFO", _place("results/fifo", "special"), resealed=False),
-           Mutation("turn a file into a FIFO", _turn("special"), resealed=True))),
-    Check("type-folder", "no folder is empty", _kinds("folder"),
-          (Mutation("add an empty folder", _place("results/empty", "folder"), resealed=False),)),
-    Check("name-character", "names keep to the alphabet, the depth and the length", hold_names,
-          (Mutation("add a file whose name has a blank", _add("results/two words")),
-           Mutation("add a file with a device name", _add("results/NUL.json")),
-           Mutation("add a file nine folders deep", _add("results/a/b/c/d/e/f/g/h")))),
-    Check("name-collision", "no two names differ in letter case alone", hold_collisions,
-          (Mutation("add a twin in another letter case", _case_twin),)),
-    Check("sums-missing-list", "SHA256SUMS is there", _fault("sums-missing-list"),
-          (Mutation("remove SHA256SUMS", _remove_list, resealed=False),)),
-    Check("sums-empty", "SHA256SUMS lists something", _fault("sums-empty"),
-          _sums("empty SHA256SUMS", lambda lines: b"")),
-    Check("sums-form", "SHA256SUMS is in the GNU text form", _fault("sums-form"),
-          _sums("end the lines with CRLF", lambda lines: b"".join(lines).replace(b"\n", b"\r\n"))
-          + _sums("write a digest in upper case", lambda lines: lines[0].upper() + b"".join(lines[1:]))
-          + _sums("add a blank line", lambda lines: b"".join(lines) + b"\n")
-          + _sums("drop the final newline", lambda lines: b"".join(lines)[:-1])
-          + _sums("put a byte order mark first", lambda lines: b"\xef\xbb\xbf" + b"".join(lines))
-          + _sums("mark a file as binary", lambda lines: lines[0].replace(b"  ", b" *", 1) + b"".join(lines[1:]))),
-    Check("sums-duplicate", "SHA256SUMS lists each name once", _fault("sums-duplicate"),
-          _sums("list the first file twice", lambda lines: lines[0] + b"".join(lines))),
-    Check("sums-order", "SHA256SUMS is sorted by name", _fault("sums-order"),
-          _sums("swap the first and the last line", lambda lines: lines[-1] + b"".join(lines[1:-1]) + lines[0])),
-    Check("sums-path", "SHA256SUMS names files inside the package", _fault("sums-path"),
-          _sums("list a path outside", lambda lines: lines[0][:66] + b"../outside\n" + b"".join(lines))
-          + _sums("list an absolute path", lambda lines: lines[0][:66] + b"/outside\n" + b"".join(lines))),
-    Check("sums-unlisted", "every file is listed", hold_listed,
-          (Mutation("add a file that is not listed", _add("results/extra.json"), resealed=False),), needs=LIST_CODES),
-    Check("sums-missing", "every listed file is there", hold_there,
-          (Mutation("remove a listed file", _drop_file, resealed=False),), needs=LIST_CODES),
-    Check("sums-mismatch", "every file has its listed digest", hold_digests,
-          (Mutation("flip a listed digest", flip_a_listed_digest, resealed=False),), needs=LIST_CODES),
+    Check(
+        "type-link",
+        "nothing in the package is a link",
+        _kinds("link"),
+        (
+            Mutation("add a link", _place("results/link", "link"), resealed=False),
+            Mutation("turn a file into a link", _turn("link"), resealed=True),
+        ),
+    ),
+    Check(
+        "type-special",
+        "nothing in the package is a device, FIFO or socket",
+        _kinds("special"),
+        (
+            Mutation("add a FIFO", _place("results/fifo", "special"), resealed=False),
+            Mutation("turn a file into a FIFO", _turn("special"), resealed=True),
+        ),
+    ),
+    Check(
+        "type-folder",
+        "no folder is empty",
+        _kinds("folder"),
+        (Mutation("add an empty folder", _place("results/empty", "folder"), resealed=False),),
+    ),
+    Check(
+        "name-character",
+        "names keep to the alphabet, the depth and the length",
+        hold_names,
+        (
+            Mutation("add a file whose name has a blank", _add("results/two words")),
+            Mutation("add a file with a device name", _add("results/NUL.json")),
+            Mutation("add a file nine folders deep", _add("results/a/b/c/d/e/f/g/h")),
+        ),
+    ),
+    Check(
+        "name-collision",
+        "no two names differ in letter case alone",
+        hold_collisions,
+        (Mutation("add a twin in another letter case", _case_twin),),
+    ),
+    Check(
+        "sums-missing-list",
+        "SHA256SUMS is there",
+        _fault("sums-missing-list"),
+        (Mutation("remove SHA256SUMS", _remove_list, resealed=False),),
+    ),
+    Check(
+        "sums-empty", "SHA256SUMS lists something", _fault("sums-empty"), _sums("empty SHA256SUMS", lambda lines: b"")
+    ),
+    Check(
+        "sums-form",
+        "SHA256SUMS is in the GNU text form",
+        _fault("sums-form"),
+        _sums("end the lines with CRLF", lambda lines: b"".join(lines).replace(b"\n", b"\r\n"))
+        + _sums("write a digest in upper case", lambda lines: lines[0].upper() + b"".join(lines[1:]))
+        + _sums("add a blank line", lambda lines: b"".join(lines) + b"\n")
+        + _sums("drop the final newline", lambda lines: b"".join(lines)[:-1])
+        + _sums("put a byte order mark first", lambda lines: b"\xef\xbb\xbf" + b"".join(lines))
+        + _sums("mark a file as binary", lambda lines: lines[0].replace(b"  ", b" *", 1) + b"".join(lines[1:])),
+    ),
+    Check(
+        "sums-duplicate",
+        "SHA256SUMS lists each name once",
+        _fault("sums-duplicate"),
+        _sums("list the first file twice", lambda lines: lines[0] + b"".join(lines)),
+    ),
+    Check(
+        "sums-order",
+        "SHA256SUMS is sorted by name",
+        _fault("sums-order"),
+        _sums("swap the first and the last line", lambda lines: lines[-1] + b"".join(lines[1:-1]) + lines[0]),
+    ),
+    Check(
+        "sums-path",
+        "SHA256SUMS names files inside the package",
+        _fault("sums-path"),
+        _sums("list a path outside", lambda lines: lines[0][:66] + b"../outside\n" + b"".join(lines))
+        + _sums("list an absolute path", lambda lines: lines[0][:66] + b"/outside\n" + b"".join(lines)),
+    ),
+    Check(
+        "sums-unlisted",
+        "every file is listed",
+        hold_listed,
+        (Mutation("add a file that is not listed", _add("results/extra.json"), resealed=False),),
+        needs=LIST_CODES,
+    ),
+    Check(
+        "sums-missing",
+        "every listed file is there",
+        hold_there,
+        (Mutation("remove a listed file", _drop_file, resealed=False),),
+        needs=LIST_CODES,
+    ),
+    Check(
+        "sums-mismatch",
+        "every file has its listed digest",
+        hold_digests,
+        (Mutation("flip a listed digest", flip_a_listed_digest, resealed=False),),
+        needs=LIST_CODES,
+    ),
 )
 
 
 def _family(everything: bool) -> Family:
-    rows = CHECKS
+    rows: Tuple[Check, ...] = CHECKS
     if everything:
         rows = tuple(
-            row._replace(mutations=(*row.mutations, Mutation("flip the last bit of a file", flip_a_byte, resealed=False)))
+            row._replace(
+                mutations=(*row.mutations, Mutation("flip the last bit of a file", flip_a_byte, resealed=False))
+            )
             if row.code == "sums-mismatch"
             else row
             for row in rows

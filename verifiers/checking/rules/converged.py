@@ -174,7 +174,11 @@ def hold_offers(subject: Attempt) -> Iterator[Complaint]:
     right = ["attempt-%03d" % number for number in range(1, len(subject.samples) + 1)]
     told = [row["offer"] for row in subject.samples]
     if told != right:
-        yield (subject.path("samples.json"), shown(told, 60), "offers attempt-001 to attempt-%03d in order" % len(right))
+        yield (
+            subject.path("samples.json"),
+            shown(told, 60),
+            "offers attempt-001 to attempt-%03d in order" % len(right),
+        )
     workers = [one["alias"] for one in subject.data["workers"]]
     for row in subject.samples:
         if (row["phase"], row["arm"], row["repetition"]) != ("functional", None, None):
@@ -300,7 +304,11 @@ def hold_controls(subject: Attempt) -> Iterator[Complaint]:
             yield (at, "the id twice", "each control once")
         seen.add(one["id"])
         if one["kept"] is (one["withheldReason"] is not None):
-            yield (at, "kept %s, reason %s" % (one["kept"], shown(one["withheldReason"])), "a reason exactly when withheld")
+            yield (
+                at,
+                "kept %s, reason %s" % (one["kept"], shown(one["withheldReason"])),
+                "a reason exactly when withheld",
+            )
         if not one["kept"] and subject.bodies.has(one["sha256"]) and not _cited_elsewhere(subject, one["sha256"]):
             yield (at, "the body of a withheld control", "its hash and reason alone")
 
@@ -321,7 +329,11 @@ def hold_cited(subject: Attempt) -> Iterator[Complaint]:
         for row in rows:
             cited.update((row["requestSha256"], row["responseSha256"]))
     for name in sorted(subject.bodies.names - cited):
-        yield (subject.bodies.path(name), "a body that nothing cites", "bodies of samples, receipts and kept controls only")
+        yield (
+            subject.bodies.path(name),
+            "a body that nothing cites",
+            "bodies of samples, receipts and kept controls only",
+        )
 
 
 def hold_synthetic(subject: Attempt) -> Iterator[Complaint]:
@@ -392,7 +404,11 @@ def hold_index_complete(subject: ConvergedIndex) -> Iterator[Complaint]:
             yield (INDEX, "%d rows for %s" % (told.count(folder), folder), "one")
     for row in subject.rows:
         if row["folder"] not in subject.folders or row["folder"] != "%s/%s" % (PARENT, row["id"]):
-            yield (INDEX + "#" + row["id"], "folder " + shown(row["folder"]), "%s/%s with an attempt" % (PARENT, row["id"]))
+            yield (
+                INDEX + "#" + row["id"],
+                "folder " + shown(row["folder"]),
+                "%s/%s with an attempt" % (PARENT, row["id"]),
+            )
     ids = [row["id"] for row in subject.rows]
     if ids != sorted(ids):
         yield (INDEX, "rows out of order", "rows sorted by id")
@@ -437,4 +453,3 @@ def hold_index_distinct(subject: ConvergedIndex) -> Iterator[Complaint]:
 def index_facts(subject: ConvergedIndex) -> Dict[str, Any]:
     """Nothing beyond what the attempts counted."""
     return {"counts": {}}
-

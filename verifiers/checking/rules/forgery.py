@@ -47,7 +47,11 @@ class Desk:
     def ledger_names(self, arm: str = "") -> List[str]:
         """The ledgers of an arm, or of all."""
         start = "ledgers/" + arm
-        return [one[len(self.folder) + 1 :] for one in self.bench.below(self.path("ledgers")) if one.startswith(self.path(start))]
+        return [
+            one[len(self.folder) + 1 :]
+            for one in self.bench.below(self.path("ledgers"))
+            if one.startswith(self.path(start))
+        ]
 
     @contextmanager
     def receipt(self, offer: str) -> Iterator[Optional[Row]]:
@@ -167,7 +171,9 @@ def pointer(data: Any, steps: Tuple[Any, ...], value: Any) -> None:
     data[steps[-1]] = value(data[steps[-1]]) if callable(value) else value
 
 
-def setting_to(name: str, document: str, steps: Tuple[Any, ...], value: Any, decide: bool = False, wanted: Any = None) -> Mutation:
+def setting_to(
+    name: str, document: str, steps: Tuple[Any, ...], value: Any, decide: bool = False, wanted: Any = None
+) -> Mutation:
     """A forgery that sets one value of one document (`value` may be a function of the old one)."""
 
     def tell(desk: Desk) -> str:
@@ -178,4 +184,16 @@ def setting_to(name: str, document: str, steps: Tuple[Any, ...], value: Any, dec
     return lie(name, tell, wanted, decide)
 
 
-__all__ = ["Desk", "first", "lie", "main_rows", "of_kind", "pick", "pointer", "setting_to", "sha256", "streaming", "with_decision"]
+__all__ = [
+    "Desk",
+    "first",
+    "lie",
+    "main_rows",
+    "of_kind",
+    "pick",
+    "pointer",
+    "setting_to",
+    "sha256",
+    "streaming",
+    "with_decision",
+]

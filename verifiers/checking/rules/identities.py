@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from checking.check import Check, Complaint, Family, Mutation, Scope
@@ -75,7 +76,11 @@ def hold_models(subject: Inputs) -> Iterator[Complaint]:
         yield (name, "a file of no profile", "profiles of model-identities.json only")
     for one in subject.profiles:
         if (one["revision"] is None) is (one["revisionReason"] is None):
-            yield ("%s#%s/revision" % (IDENTITIES, one["id"]), shown(one["revision"]), "a revision, or null with its reason")
+            yield (
+                "%s#%s/revision" % (IDENTITIES, one["id"]),
+                shown(one["revision"]),
+                "a revision, or null with its reason",
+            )
         told = subject.documents.get("models/%s.json" % one["id"])
         if told is not None and told["profile"] != one:
             keys = sorted(key for key in one if told["profile"].get(key) != one[key])
@@ -88,7 +93,11 @@ def hold_definitions(subject: Inputs) -> Iterator[Complaint]:
     for one in subject.profiles:
         name = one["definition"]["path"]
         if not name.startswith("source-definitions/" + one["id"] + ".") or not subject.view.has(name):
-            yield ("%s#%s" % (IDENTITIES, one["id"]), "definition " + shown(name), "a file source-definitions/%s.*" % one["id"])
+            yield (
+                "%s#%s" % (IDENTITIES, one["id"]),
+                "definition " + shown(name),
+                "a file source-definitions/%s.*" % one["id"],
+            )
         elif subject.view.digest(name) != one["definition"]["sha256"]:
             yield (name, "sha256 " + subject.view.digest(name), one["definition"]["sha256"])
     for name in subject.view.below("source-definitions"):
@@ -130,7 +139,11 @@ def hold_weights(subject: Inputs) -> Iterator[Complaint]:
         hashes = {entry["path"]: entry["sha256"] for entry in one["artifacts"]}
         for name in names or ():
             if name not in hashes:
-                yield ("%s#%s/artifacts" % (IDENTITIES, one["id"]), "no hash of " + shown(name), "every shard of its index")
+                yield (
+                    "%s#%s/artifacts" % (IDENTITIES, one["id"]),
+                    "no hash of " + shown(name),
+                    "every shard of its index",
+                )
         if not subject.view.has(sums):
             if one["sourceIndexSha256"] is not None:
                 yield (sums, "no such file", "checksums of an accessible profile")
@@ -175,7 +188,11 @@ def hold_registries(subject: Inputs) -> Iterator[Complaint]:
     there = {name.rsplit("/", 1)[0] for name in subject.registries}
     for engine in subject.engines:
         if isinstance(engine, dict) and engine.get("registry") is not None and engine["registry"] not in there:
-            yield ("manifest.json#/engines/" + shown(engine.get("id")), shown(engine["registry"]), "a registry that is there")
+            yield (
+                "manifest.json#/engines/" + shown(engine.get("id")),
+                shown(engine["registry"]),
+                "a registry that is there",
+            )
 
 
 def hold_recipes(subject: Inputs) -> Iterator[Complaint]:
@@ -248,7 +265,11 @@ def hold_requalification(subject: Inputs) -> Iterator[Complaint]:
         found = next((one for one in subject.attempts if one["row"]["id"] == told["attempt"]), None)
         if told["attempt"] is not None:
             setting = recipe["setting"] or {}
-            fits = found is not None and found["row"]["outcome"] == "SUCCESS" and found["row"]["profile"] == recipe["profile"]
+            fits = (
+                found is not None
+                and found["row"]["outcome"] == "SUCCESS"
+                and found["row"]["profile"] == recipe["profile"]
+            )
             if fits and found is not None and setting:
                 values = {value for launch in found["launches"] for value in launch_values(launch, setting["argument"])}
                 fits = values == {setting["value"]}
@@ -278,10 +299,8 @@ def _plain(data: bytes) -> List[str]:
     for line in data.decode("utf-8", "replace").splitlines():
         name, _, value = line.partition("=")
         if name == "ARGUMENTS":
-            try:
+            with suppress(JsonFault, TypeError):
                 value = json.dumps(read_json(value.encode()), separators=(",", ":"))
-            except (JsonFault, TypeError):
-                pass
         lines.append("%s=%s" % (name, '""' if value in ("", '""') else value))
     return lines
 
@@ -437,42 +456,116 @@ def _promote_incomplete(bench: Bench) -> Optional[str]:
 
 
 CHECKS = (
-    Check("model-files", "models/ holds the facts of model-identities.json", hold_models,
-          (_edit(IDENTITIES, "give a profile another revision", _profile(_set("revision", "f" * 40))),
-           Mutation("give a profile another licence in its own file", _first_of("models", lambda v: v["profile"].update(license="mit-0"))))),
-    Check("model-definition", "each profile's definition is there with its hash", hold_definitions,
-          (Mutation("alter a source definition", _append("source-definitions", "", b"# more\n")),)),
-    Check("model-weights", "index and checksums are those of the profile", hold_weights,
-          (Mutation("alter a source index", _append("weights", ".source-index", b"\n")),
-           Mutation("add checksums of a file that the profile does not have", _append("weights", ".sha256", b"0" * 64 + b"  extra.bin\n")),
-           Mutation("write checksums for a profile that never ran", _open_gate))),
-    Check("registry", "a registry's candidates, probes and token ids agree", hold_registries,
-          (Mutation("register an unlisted profile", _registry(_promote)),
-           Mutation("expect another token", _registry(_other_tokens)))),
-    Check("recipe-case", "a recipe is of a case that succeeded, in modes that an attempt bears", hold_recipes,
-          (_edit(RECIPES, "let a recipe permit a mode that nothing bears", _recipe(_set("modes", ["native-pd"]))),
-           _edit(RECIPES, "write a recipe for another profile", _recipe(_set("profile", "unlisted"))))),
-    Check("recipe-selection", "a selected value is the one that its comparison decided for", hold_selection,
-          (_edit(RECIPES, "select the other value", _recipe(
-              lambda one: one.update(selected="baseline" if one["selected"] == "candidate" else "candidate"),
-              lambda one: one["comparison"] is not None)),
-           _edit(RECIPES, "launch a recipe without its setting", _recipe(
-               _set("arguments", ["serve"]), lambda one: one["comparison"] is not None)),
-           Mutation("promote an incomplete comparison", _promote_incomplete))),
-    Check("recipe-requalification", "a selected candidate says that it needs requalification", hold_requalification,
-          (_edit(RECIPES, "turn a recipe's requalification round", _recipe(
-              lambda one: one["requalification"].update(required=not one["requalification"]["required"]))),
-           _edit(RECIPES, "requalify by an attempt that is not there", _recipe(
-               lambda one: one["requalification"].update(attempt="nobody", required=False))))),
-    Check("settings-file", "every settings file follows from its recipe", hold_settings_files,
-          (Mutation("add a line to a settings file", _append("settings", ".env", b"EXTRA=1\n")),)),
-    Check("rule", "rules are of accepted modes and on documentation addresses", hold_rules,
-          (Mutation("route to an address in use", _first_of("rules", lambda v: v.update(listen="http://10.0.0.1:8080"))),
-           Mutation("route by another strategy", _first_of("rules", lambda v: v.update(
-               strategy="direct" if v["strategy"] != "direct" else "round-robin"))),
-           Mutation("write another recipe into a rule", _first_of("rules", lambda v: v.update(recipe="another"))))),
+    Check(
+        "model-files",
+        "models/ holds the facts of model-identities.json",
+        hold_models,
+        (
+            _edit(IDENTITIES, "give a profile another revision", _profile(_set("revision", "f" * 40))),
+            Mutation(
+                "give a profile another licence in its own file",
+                _first_of("models", lambda v: v["profile"].update(license="mit-0")),
+            ),
+        ),
+    ),
+    Check(
+        "model-definition",
+        "each profile's definition is there with its hash",
+        hold_definitions,
+        (Mutation("alter a source definition", _append("source-definitions", "", b"# more\n")),),
+    ),
+    Check(
+        "model-weights",
+        "index and checksums are those of the profile",
+        hold_weights,
+        (
+            Mutation("alter a source index", _append("weights", ".source-index", b"\n")),
+            Mutation(
+                "add checksums of a file that the profile does not have",
+                _append("weights", ".sha256", b"0" * 64 + b"  extra.bin\n"),
+            ),
+            Mutation("write checksums for a profile that never ran", _open_gate),
+        ),
+    ),
+    Check(
+        "registry",
+        "a registry's candidates, probes and token ids agree",
+        hold_registries,
+        (
+            Mutation("register an unlisted profile", _registry(_promote)),
+            Mutation("expect another token", _registry(_other_tokens)),
+        ),
+    ),
+    Check(
+        "recipe-case",
+        "a recipe is of a case that succeeded, in modes that an attempt bears",
+        hold_recipes,
+        (
+            _edit(RECIPES, "let a recipe permit a mode that nothing bears", _recipe(_set("modes", ["native-pd"]))),
+            _edit(RECIPES, "write a recipe for another profile", _recipe(_set("profile", "unlisted"))),
+        ),
+    ),
+    Check(
+        "recipe-selection",
+        "a selected value is the one that its comparison decided for",
+        hold_selection,
+        (
+            _edit(
+                RECIPES,
+                "select the other value",
+                _recipe(
+                    lambda one: one.update(selected="baseline" if one["selected"] == "candidate" else "candidate"),
+                    lambda one: one["comparison"] is not None,
+                ),
+            ),
+            _edit(
+                RECIPES,
+                "launch a recipe without its setting",
+                _recipe(_set("arguments", ["serve"]), lambda one: one["comparison"] is not None),
+            ),
+            Mutation("promote an incomplete comparison", _promote_incomplete),
+        ),
+    ),
+    Check(
+        "recipe-requalification",
+        "a selected candidate says that it needs requalification",
+        hold_requalification,
+        (
+            _edit(
+                RECIPES,
+                "turn a recipe's requalification round",
+                _recipe(lambda one: one["requalification"].update(required=not one["requalification"]["required"])),
+            ),
+            _edit(
+                RECIPES,
+                "requalify by an attempt that is not there",
+                _recipe(lambda one: one["requalification"].update(attempt="nobody", required=False)),
+            ),
+        ),
+    ),
+    Check(
+        "settings-file",
+        "every settings file follows from its recipe",
+        hold_settings_files,
+        (Mutation("add a line to a settings file", _append("settings", ".env", b"EXTRA=1\n")),),
+    ),
+    Check(
+        "rule",
+        "rules are of accepted modes and on documentation addresses",
+        hold_rules,
+        (
+            Mutation(
+                "route to an address in use", _first_of("rules", lambda v: v.update(listen="http://10.0.0.1:8080"))
+            ),
+            Mutation(
+                "route by another strategy",
+                _first_of(
+                    "rules", lambda v: v.update(strategy="direct" if v["strategy"] != "direct" else "round-robin")
+                ),
+            ),
+            Mutation("write another recipe into a rule", _first_of("rules", lambda v: v.update(recipe="another"))),
+        ),
+    ),
 )
 
-FAMILY = Family(
-    kind="package", find=lambda view: [""], open=Inputs, checks=CHECKS, documents=documents
-)
+FAMILY = Family(kind="package", find=lambda view: [""], open=Inputs, checks=CHECKS, documents=documents)

@@ -77,7 +77,11 @@ def hold_files(subject: Incomplete) -> Iterator[Complaint]:
         kind, _, last = inner.partition("/")
         if kind in ("bodies", "partials") and len(last) == 64 and not last.strip(HEX):
             continue
-        yield (name, "a file that no incomplete comparison has", "documents, ledgers, bodies and partials; never a decision")
+        yield (
+            name,
+            "a file that no incomplete comparison has",
+            "documents, ledgers, bodies and partials; never a decision",
+        )
 
 
 def hold_names(subject: Incomplete) -> Iterator[Complaint]:
@@ -194,8 +198,8 @@ def hold_upstream(subject: Incomplete) -> Iterator[Complaint]:
         told = offer["upstream"]
         if seen is None:
             # A proxy that was killed left bytes and no receipt; only a receipt can say that they are all.
-            if told is not None and told["complete"] and any(row["requestId"] is not None for rows in subject.ledgers.values() for row in rows):
-                yield (subject.where(offer) + "/upstream", told["sha256"], "null: no receipt carries this offer")
+            if told is not None and told["complete"]:
+                yield (subject.where(offer) + "/upstream", "complete", "not complete: no receipt carries this offer")
             continue
         worker, row = seen
         right = (row["responseSha256"], row["responseBytes"], worker, row["complete"])
@@ -279,7 +283,11 @@ def hold_lengths(subject: Incomplete) -> Iterator[Complaint]:
 def hold_reason(subject: Incomplete) -> Iterator[Complaint]:
     """What is whole is no incomplete comparison, and an instant of the abort comes after its arms began."""
     if len(subject.by_offer) == len(OFFERS) and subject.data["reason"] != "AUDIT_FAILED":
-        yield (subject.path("comparison.json") + "#/reason", "all 252 samples with " + subject.data["reason"], "AUDIT_FAILED")
+        yield (
+            subject.path("comparison.json") + "#/reason",
+            "all 252 samples with " + subject.data["reason"],
+            "AUDIT_FAILED",
+        )
     starts = [arm["startedAt"] for arm in subject.data["arms"]]
     if subject.data["abortedAt"] is not None and starts and subject.data["abortedAt"] < max(starts):
         yield (subject.path("comparison.json") + "#/abortedAt", subject.data["abortedAt"], "not before " + max(starts))
@@ -311,7 +319,8 @@ class IncompleteIndex:
         self.settings: List[Row] = list(peek(self.view, "results/settings-index.json").get("comparisons", ()))
         self.recipes: List[Row] = list(peek(self.view, "recipes.json").get("recipes", ()))
         self.runs = {
-            folder: peek(self.view, folder + "/comparison.json").get("run") for folder in folders(self.view, "results/settings")
+            folder: peek(self.view, folder + "/comparison.json").get("run")
+            for folder in folders(self.view, "results/settings")
         }
 
 
@@ -365,7 +374,11 @@ def hold_unselected(subject: IncompleteIndex) -> Iterator[Complaint]:
     names = {found["row"]["comparison"] for found in subject.found.values() if found is not None}
     for recipe in subject.recipes:
         if isinstance(recipe, dict) and recipe.get("comparison") in names - complete:
-            yield ("recipes.json#" + shown(recipe.get("id")), "a setting of %s" % shown(recipe["comparison"]), "none: it is incomplete")
+            yield (
+                "recipes.json#" + shown(recipe.get("id")),
+                "a setting of %s" % shown(recipe["comparison"]),
+                "none: it is incomplete",
+            )
 
 
 def lie(name: str, tell: Any, resealed: bool = True) -> Mutation:
@@ -447,11 +460,11 @@ def alter_partial(desk: Desk) -> Optional[str]:
 
 def _partial_as_whole(desk: Desk) -> Optional[str]:
     """Keep an upstream partial as a whole body."""
-    names = desk.bench.below(desk.path("partials"))
-    if not names:
-        return None
-    desk.bench.body(desk.folder, desk.bench.read(names[0]))
-    return "a partial kept in bodies"
+    for name in desk.bench.below(desk.path("partials")):
+        if not desk.bench.has(desk.path("bodies/" + name.rsplit("/", 1)[1])):
+            desk.bench.body(desk.folder, desk.bench.read(name))
+            return "a partial kept in bodies"
+    return None
 
 
 def _drop_partial(desk: Desk) -> Optional[str]:
@@ -562,60 +575,176 @@ def _index_lie(name: str, change: Any) -> Mutation:
 
 
 CHECKS = (
-    Check("incomplete-files", "an incomplete comparison has no decision and no stray file", hold_files,
-          (lie("decide an incomplete comparison", _decide),)),
-    Check("incomplete-names", "every document names the run", hold_names,
-          (lie("give an incomplete comparison another run", _data(lambda value: value.update(run="another"))),)),
-    Check("incomplete-arms", "the arms that were begun are the first of the plan", hold_arms,
-          (lie("reverse the arms that were begun", _data(_swap_arms)),)),
-    Check("incomplete-offers", "every offer is of the plan and stands once; none is missing that a sample names", hold_offers,
-          (lie("drop an offer that has a sample", _drop_sampled),
-           lie("tell an offer as another phase's", _offer(lambda one: one.update(phase="main"), lambda one: one["phase"] != "main")))),
-    Check("incomplete-gaps", "offers run without a gap", hold_gaps,
-          (lie("drop an offer from the middle", _drop_offer),)),
-    Check("incomplete-fate", "a fate is what sample and receipt say", hold_fates,
-          (lie("call a timeout completed", _complete_partial),
-           lie("call a completed offer never started", _offer(
-               lambda one: one.update(fate="never-started", sample=False), lambda one: one["fate"] == "completed")),
-           lie("call an offer completed that nobody answered", _offer(
-               lambda one: one.update(fate="completed"), lambda one: not one["sample"])))),
-    Check("incomplete-counts", "offers are completed, timed out, failed and never started, each counted", hold_counts,
-          (lie("count an offer less", lambda desk: _miscount(desk)),)),
-    Check("incomplete-client", "the client's bytes are those of the sample", hold_client,
-          (lie("lose the client's bytes of an offer", _offer(
-              lambda one: one.update(client=None), lambda one: one["client"] is not None and one["client"]["bytes"])),
-           lie("give an offer another request", _offer(
-               lambda one: one.update(requestBytes=one["requestBytes"] + 1), lambda one: one["sample"])))),
-    Check("incomplete-upstream", "the upstream bytes are those of the receipt", hold_upstream,
-          (lie("call an upstream partial complete", _offer(
-              lambda one: one["upstream"].update(complete=True),
-              lambda one: one["upstream"] is not None and not one["upstream"]["complete"])),
-           lie("forget what upstream sent", _offer(
-               lambda one: one.update(upstream=None), lambda one: one["upstream"] is not None)))),
-    Check("incomplete-stored", "whole bodies and partials are stored", hold_stored,
-          (lie("remove a partial", _drop_partial),
-           lie("remove a body of an incomplete comparison", _remove_body))),
-    Check("incomplete-apart", "a partial is never kept as a whole body", hold_apart,
-          (lie("keep a partial among the bodies", _partial_as_whole),)),
-    Check("incomplete-digest", "the name of a body is its SHA-256", hold_digests,
-          (lie("alter a body of an incomplete comparison", _alter_body),)),
-    Check("partial-digest", "the name of a partial is the SHA-256 of its own bytes", hold_partials,
-          (lie("alter the bytes of a partial", alter_partial),)),
-    Check("incomplete-length", "every told length is that of the stored bytes", hold_lengths,
-          (lie("tell a response a byte longer", _sample(lambda row: row.update(responseBytes=row["responseBytes"] + 1))),)),
-    Check("incomplete-class", "the classification follows from the stored bytes", samples.hold_classification,
-          (lie("change a classification of an incomplete comparison", _sample(
-              lambda row: row.update(classification="CAPPED" if row["classification"] != "CAPPED" else "NORMAL"))),)),
-    Check("incomplete-tokens", "tokens are those of the stored body", samples.hold_tokens,
-          (lie("tell more tokens in an incomplete comparison", _sample(lambda row: row.update(completionTokens=999))),)),
-    Check("incomplete-sequence", "receipts are numbered without a gap", receipts.hold_sequence,
-          (lie("number a ledger from two", lambda desk: _shift(desk)),)),
-    Check("incomplete-request-id", "a recorded request id has its sample's hashes", receipts.hold_ids_seen,
-          (lie("alter the hash of a receipt of an incomplete comparison", _alter_receipt),)),
-    Check("incomplete-timeline", "the moments that were reached stand in order", protocol.hold_timeline,
-          (lie("let an engine be ready before it began", _data(lambda value: _early(value))),)),
-    Check("incomplete-reason", "what is whole is not incomplete, and an abort comes after its arms", hold_reason,
-          (lie("abort before the beginning", _data(_abort_early)),)),
+    Check(
+        "incomplete-files",
+        "an incomplete comparison has no decision and no stray file",
+        hold_files,
+        (lie("decide an incomplete comparison", _decide),),
+    ),
+    Check(
+        "incomplete-names",
+        "every document names the run",
+        hold_names,
+        (lie("give an incomplete comparison another run", _data(lambda value: value.update(run="another"))),),
+    ),
+    Check(
+        "incomplete-arms",
+        "the arms that were begun are the first of the plan",
+        hold_arms,
+        (lie("reverse the arms that were begun", _data(_swap_arms)),),
+    ),
+    Check(
+        "incomplete-offers",
+        "every offer is of the plan and stands once; none is missing that a sample names",
+        hold_offers,
+        (
+            lie("drop an offer that has a sample", _drop_sampled),
+            lie(
+                "tell an offer as another phase's",
+                _offer(lambda one: one.update(phase="main"), lambda one: one["phase"] != "main"),
+            ),
+        ),
+    ),
+    Check(
+        "incomplete-gaps", "offers run without a gap", hold_gaps, (lie("drop an offer from the middle", _drop_offer),)
+    ),
+    Check(
+        "incomplete-fate",
+        "a fate is what sample and receipt say",
+        hold_fates,
+        (
+            lie("call a timeout completed", _complete_partial),
+            lie(
+                "call a completed offer never started",
+                _offer(
+                    lambda one: one.update(fate="never-started", sample=False), lambda one: one["fate"] == "completed"
+                ),
+            ),
+            lie(
+                "call an offer completed that nobody answered",
+                _offer(lambda one: one.update(fate="completed"), lambda one: not one["sample"]),
+            ),
+        ),
+    ),
+    Check(
+        "incomplete-counts",
+        "offers are completed, timed out, failed and never started, each counted",
+        hold_counts,
+        (lie("count an offer less", lambda desk: _miscount(desk)),),
+    ),
+    Check(
+        "incomplete-client",
+        "the client's bytes are those of the sample",
+        hold_client,
+        (
+            lie(
+                "lose the client's bytes of an offer",
+                _offer(
+                    lambda one: one.update(client=None),
+                    lambda one: one["client"] is not None and one["client"]["bytes"],
+                ),
+            ),
+            lie(
+                "give an offer another request",
+                _offer(lambda one: one.update(requestBytes=one["requestBytes"] + 1), lambda one: one["sample"]),
+            ),
+        ),
+    ),
+    Check(
+        "incomplete-upstream",
+        "the upstream bytes are those of the receipt",
+        hold_upstream,
+        (
+            lie(
+                "call an upstream partial complete",
+                _offer(
+                    lambda one: one["upstream"].update(complete=True),
+                    lambda one: one["upstream"] is not None and not one["upstream"]["complete"],
+                ),
+            ),
+            lie(
+                "forget what upstream sent",
+                _offer(lambda one: one.update(upstream=None), lambda one: one["upstream"] is not None),
+            ),
+        ),
+    ),
+    Check(
+        "incomplete-stored",
+        "whole bodies and partials are stored",
+        hold_stored,
+        (lie("remove a partial", _drop_partial), lie("remove a body of an incomplete comparison", _remove_body)),
+    ),
+    Check(
+        "incomplete-apart",
+        "a partial is never kept as a whole body",
+        hold_apart,
+        (lie("keep a partial among the bodies", _partial_as_whole),),
+    ),
+    Check(
+        "incomplete-digest",
+        "the name of a body is its SHA-256",
+        hold_digests,
+        (lie("alter a body of an incomplete comparison", _alter_body),),
+    ),
+    Check(
+        "partial-digest",
+        "the name of a partial is the SHA-256 of its own bytes",
+        hold_partials,
+        (lie("alter the bytes of a partial", alter_partial),),
+    ),
+    Check(
+        "incomplete-length",
+        "every told length is that of the stored bytes",
+        hold_lengths,
+        (
+            lie(
+                "tell a response a byte longer", _sample(lambda row: row.update(responseBytes=row["responseBytes"] + 1))
+            ),
+        ),
+    ),
+    Check(
+        "incomplete-class",
+        "the classification follows from the stored bytes",
+        samples.hold_classification,
+        (
+            lie(
+                "change a classification of an incomplete comparison",
+                _sample(
+                    lambda row: row.update(classification="CAPPED" if row["classification"] != "CAPPED" else "NORMAL")
+                ),
+            ),
+        ),
+    ),
+    Check(
+        "incomplete-tokens",
+        "tokens are those of the stored body",
+        samples.hold_tokens,
+        (lie("tell more tokens in an incomplete comparison", _sample(lambda row: row.update(completionTokens=999))),),
+    ),
+    Check(
+        "incomplete-sequence",
+        "the numbers of a ledger grow",
+        receipts.hold_increasing,
+        (lie("number all receipts of a ledger one", lambda desk: _shift(desk)),),
+    ),
+    Check(
+        "incomplete-request-id",
+        "a recorded request id has its sample's hashes",
+        receipts.hold_ids_seen,
+        (lie("alter the hash of a receipt of an incomplete comparison", _alter_receipt),),
+    ),
+    Check(
+        "incomplete-timeline",
+        "the moments that were reached stand in order",
+        protocol.hold_timeline,
+        (lie("let an engine be ready before it began", _data(lambda value: _early(value))),),
+    ),
+    Check(
+        "incomplete-reason",
+        "what is whole is not incomplete, and an abort comes after its arms",
+        hold_reason,
+        (lie("abort before the beginning", _data(_abort_early)),),
+    ),
 )
 
 
@@ -629,9 +758,9 @@ def _miscount(desk: Desk) -> str:
 def _shift(desk: Desk) -> Optional[str]:
     for name in desk.ledger_names():
         value = desk.load(name)
-        if value["receipts"]:
+        if len(value["receipts"]) > 1:
             for row in value["receipts"]:
-                row["sequence"] += 1
+                row["sequence"] = 1
             desk.bench.store(desk.path(name), value)
             return name
     return None
@@ -646,17 +775,43 @@ def _early(value: Row) -> Any:
 
 
 INDEX_CHECKS = (
-    Check("incomplete-index", "every incomplete comparison has one row of the index", hold_index_complete,
-          (_index_lie("drop an incomplete comparison from its index", lambda rows: rows.pop()),)),
-    Check("incomplete-index-files", "the hashes of the index are those of the files", hold_index_files,
-          (_index_lie("write another hash into the incomplete index", lambda rows: rows[0]["files"].update(offers="0" * 64)),)),
-    Check("incomplete-index-rows", "a row says what was found", hold_index_rows,
-          (_index_lie("tell another reason in the incomplete index", lambda rows: rows[0].update(
-              reason="OPERATOR" if rows[0]["reason"] != "OPERATOR" else "DISK_FULL")),
-           _index_lie("count more completed in the incomplete index", lambda rows: rows[0]["counts"].update(
-               completed=rows[0]["counts"]["completed"] + 1)))),
-    Check("incomplete-unselected", "no setting is selected from an incomplete comparison", hold_unselected,
-          (Mutation("select a setting from an incomplete comparison", _select),)),
+    Check(
+        "incomplete-index",
+        "every incomplete comparison has one row of the index",
+        hold_index_complete,
+        (_index_lie("drop an incomplete comparison from its index", lambda rows: rows.pop()),),
+    ),
+    Check(
+        "incomplete-index-files",
+        "the hashes of the index are those of the files",
+        hold_index_files,
+        (
+            _index_lie(
+                "write another hash into the incomplete index", lambda rows: rows[0]["files"].update(offers="0" * 64)
+            ),
+        ),
+    ),
+    Check(
+        "incomplete-index-rows",
+        "a row says what was found",
+        hold_index_rows,
+        (
+            _index_lie(
+                "tell another reason in the incomplete index",
+                lambda rows: rows[0].update(reason="OPERATOR" if rows[0]["reason"] != "OPERATOR" else "DISK_FULL"),
+            ),
+            _index_lie(
+                "count more completed in the incomplete index",
+                lambda rows: rows[0]["counts"].update(completed=rows[0]["counts"]["completed"] + 1),
+            ),
+        ),
+    ),
+    Check(
+        "incomplete-unselected",
+        "no setting is selected from an incomplete comparison",
+        hold_unselected,
+        (Mutation("select a setting from an incomplete comparison", _select),),
+    ),
 )
 
 FAMILY = Family(

@@ -17,7 +17,14 @@ from checking.shape import Shape
 
 NAME = "manifest.json"
 PROXY = "receipt-proxy.py"
-ALWAYS = ("not-release-qualification", "not-optimum", "not-sla", "not-model-maximum", "snapshot-not-peak", "one-prefill-only")
+ALWAYS = (
+    "not-release-qualification",
+    "not-optimum",
+    "not-sla",
+    "not-model-maximum",
+    "snapshot-not-peak",
+    "one-prefill-only",
+)
 SYNTHETIC = "not-gpu-result"
 _BODY = re.compile(r"results/(?:settings|converged|incomplete)/[^/]+/bodies/[0-9a-f]{64}\Z")
 
@@ -30,7 +37,9 @@ class Manifest:
         self.data: Dict[str, Any] = scope.document(NAME)
         self.comparisons = [peek(self.view, one + "/comparison.json") for one in folders(self.view, "results/settings")]
         self.attempts = [peek(self.view, one + "/attempt.json") for one in folders(self.view, "results/converged")]
-        self.incomplete = [peek(self.view, one + "/comparison.json") for one in folders(self.view, "results/incomplete")]
+        self.incomplete = [
+            peek(self.view, one + "/comparison.json") for one in folders(self.view, "results/incomplete")
+        ]
         self.matrix: Dict[str, Any] = peek(self.view, "runtime-matrix.json")
         self.identities: Dict[str, Any] = peek(self.view, "model-identities.json")
         self.lifecycle: Dict[str, Any] = peek(self.view, "results/lifecycle-index.json")
@@ -104,7 +113,11 @@ def hold_engines(subject: Manifest) -> Iterator[Complaint]:
         yield (NAME + "#/engines", shown(name) + " twice", "each engine once")
     for one in subject.runs():
         if one.get("engine") not in ids and "engine" in one:
-            yield (NAME + "#/engines", "no engine %s, of run %s" % (shown(one["engine"]), shown(one.get("run"))), "every engine that ran")
+            yield (
+                NAME + "#/engines",
+                "no engine %s, of run %s" % (shown(one["engine"]), shown(one.get("run"))),
+                "every engine that ran",
+            )
 
 
 def hold_status(subject: Manifest) -> Iterator[Complaint]:
@@ -218,25 +231,61 @@ def _drop_engines(data: Any) -> Any:
 
 
 CHECKS = (
-    Check("manifest-counts", "every count of the manifest is that of what is there", hold_counts,
-          (_set("count a comparison more", "counts", "comparisons", 999),
-           _set("count bodies that are not there", "counts", "bodies", 10**6),
-           _set("count no profiles", "counts", "profiles", 0))),
-    Check("manifest-proxy", "the recorder in the package is the one that the manifest names", hold_proxy,
-          (Mutation("alter the recorder", _other_recorder),)),
-    Check("manifest-boundaries", "every boundary of the claim is stated", hold_boundaries,
-          (_change("drop the boundary about service levels", _drop_boundary),)),
-    Check("manifest-synthetic", "the manifest says what the synthetic engine made", hold_synthetic,
-          (_change("call synthetic results real", _deny_synthetic),
-           _change("call the synthetic engine a real one", _claim_gpu),)),
-    Check("manifest-engines", "each engine that ran stands in the manifest once", hold_engines,
-          (_change("rename an engine in the manifest", _drop_engines),)),
-    Check("manifest-status", "only a preparation is not final", hold_status,
-          (_change("call a preparation final, or the other way round", _flip_preparation),)),
-    Check("manifest-campaign", "one campaign names the folder, the archive and the runs", hold_campaign,
-          (_set("rename the campaign", "campaign", "another-campaign"),)),
-    Check("manifest-dates", "the dates of the manifest span every run", hold_dates,
-          (_change("let the first run begin in the far future", _later),)),
+    Check(
+        "manifest-counts",
+        "every count of the manifest is that of what is there",
+        hold_counts,
+        (
+            _set("count a comparison more", "counts", "comparisons", 999),
+            _set("count bodies that are not there", "counts", "bodies", 10**6),
+            _set("count no profiles", "counts", "profiles", 0),
+        ),
+    ),
+    Check(
+        "manifest-proxy",
+        "the recorder in the package is the one that the manifest names",
+        hold_proxy,
+        (Mutation("alter the recorder", _other_recorder),),
+    ),
+    Check(
+        "manifest-boundaries",
+        "every boundary of the claim is stated",
+        hold_boundaries,
+        (_change("drop the boundary about service levels", _drop_boundary),),
+    ),
+    Check(
+        "manifest-synthetic",
+        "the manifest says what the synthetic engine made",
+        hold_synthetic,
+        (
+            _change("call synthetic results real", _deny_synthetic),
+            _change("call the synthetic engine a real one", _claim_gpu),
+        ),
+    ),
+    Check(
+        "manifest-engines",
+        "each engine that ran stands in the manifest once",
+        hold_engines,
+        (_change("rename an engine in the manifest", _drop_engines),),
+    ),
+    Check(
+        "manifest-status",
+        "only a preparation is not final",
+        hold_status,
+        (_change("call a preparation final, or the other way round", _flip_preparation),),
+    ),
+    Check(
+        "manifest-campaign",
+        "one campaign names the folder, the archive and the runs",
+        hold_campaign,
+        (_set("rename the campaign", "campaign", "another-campaign"),),
+    ),
+    Check(
+        "manifest-dates",
+        "the dates of the manifest span every run",
+        hold_dates,
+        (_change("let the first run begin in the far future", _later),),
+    ),
 )
 
 FAMILY = Family(kind="package", find=lambda view: [""], open=Manifest, checks=CHECKS, documents=documents)

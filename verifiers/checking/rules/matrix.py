@@ -90,7 +90,11 @@ def hold_decided(subject: Matrix) -> Iterator[Complaint]:
         if (row["decidedBy"] or None) != (one["id"] if one else None):
             yield (subject.at(row) + "/decidedBy", shown(row["decidedBy"]), shown(one["id"] if one else None))
         if one is not None and (row["outcome"], row["reason"]) != (one["outcome"], one["reason"]):
-            yield (subject.at(row), "%s, %s" % (row["outcome"], row["reason"]), "%s, %s" % (one["outcome"], one["reason"]))
+            yield (
+                subject.at(row),
+                "%s, %s" % (row["outcome"], row["reason"]),
+                "%s, %s" % (one["outcome"], one["reason"]),
+            )
 
 
 def hold_undecided(subject: Matrix) -> Iterator[Complaint]:
@@ -114,7 +118,11 @@ def hold_borne(subject: Matrix) -> Iterator[Complaint]:
         if one is not None:
             for key in ("profile", "engine", "topology", "surface", "synthetic"):
                 if row[key] != one[key]:
-                    yield (subject.at(row) + "/" + key, shown(row[key]), "that of %s: %s" % (one["id"], shown(one[key])))
+                    yield (
+                        subject.at(row) + "/" + key,
+                        shown(row[key]),
+                        "that of %s: %s" % (one["id"], shown(one[key])),
+                    )
 
 
 def hold_blockers(subject: Matrix) -> Iterator[Complaint]:
@@ -236,25 +244,57 @@ def _deferred_recipe(bench: Bench) -> Optional[str]:
 
 
 CHECKS = (
-    Check("matrix-complete", "every profile has a row on every surface", hold_complete,
-          (_change("drop the last row of the matrix", _drop_row),
-           _change("add a row of an unlisted profile", _unknown_profile))),
-    Check("matrix-attempts", "a row cites all attempts of its case", hold_cited,
-          (_change("hide the newest attempt of a case", _hide_newest),)),
-    Check("matrix-decided", "the latest attempt that ended decides", hold_decided,
-          (_change("turn a blocker into a success", _blocked_to_success),
-           _change("let the oldest attempt decide", _older_decides))),
-    Check("matrix-undecided", "without an ended attempt a case is deferred or not attempted", hold_undecided,
-          (_change("tell a deferral as not attempted, or the other way round", _merge_outcomes),)),
-    Check("matrix-borne", "a success is borne by raw bodies of its own case", hold_borne,
-          (_change("tell a success without an attempt", _unattempted_to_success),
-           _change("tell a case under another topology", _other_topology))),
-    Check("matrix-blocker", "what is no success names its blocker", hold_blockers,
-          (_change("hide a blocker", _hide_blocker),)),
-    Check("matrix-deferred", "a deferred case has no recipe", hold_deferred,
-          (Mutation("write a recipe for a deferred case", _deferred_recipe),)),
+    Check(
+        "matrix-complete",
+        "every profile has a row on every surface",
+        hold_complete,
+        (
+            _change("drop the last row of the matrix", _drop_row),
+            _change("add a row of an unlisted profile", _unknown_profile),
+        ),
+    ),
+    Check(
+        "matrix-attempts",
+        "a row cites all attempts of its case",
+        hold_cited,
+        (_change("hide the newest attempt of a case", _hide_newest),),
+    ),
+    Check(
+        "matrix-decided",
+        "the latest attempt that ended decides",
+        hold_decided,
+        (
+            _change("turn a blocker into a success", _blocked_to_success),
+            _change("let the oldest attempt decide", _older_decides),
+        ),
+    ),
+    Check(
+        "matrix-undecided",
+        "without an ended attempt a case is deferred or not attempted",
+        hold_undecided,
+        (_change("tell a deferral as not attempted, or the other way round", _merge_outcomes),),
+    ),
+    Check(
+        "matrix-borne",
+        "a success is borne by raw bodies of its own case",
+        hold_borne,
+        (
+            _change("tell a success without an attempt", _unattempted_to_success),
+            _change("tell a case under another topology", _other_topology),
+        ),
+    ),
+    Check(
+        "matrix-blocker",
+        "what is no success names its blocker",
+        hold_blockers,
+        (_change("hide a blocker", _hide_blocker),),
+    ),
+    Check(
+        "matrix-deferred",
+        "a deferred case has no recipe",
+        hold_deferred,
+        (Mutation("write a recipe for a deferred case", _deferred_recipe),),
+    ),
 )
 
-FAMILY = Family(
-    kind="package", find=lambda view: [""], open=Matrix, checks=CHECKS, documents=documents, facts=facts
-)
+FAMILY = Family(kind="package", find=lambda view: [""], open=Matrix, checks=CHECKS, documents=documents, facts=facts)

@@ -81,12 +81,32 @@ def _case(name: str, outcome: str, change: Any) -> Mutation:
 
 
 CHECKS = (
-    Check("pd-reviewed", "each prefill/decode case stands once and was reviewed", hold_reviewed,
-          (_case("publish a case that nobody reviewed", "QUALIFIED", lambda one: one.update(reviewed=False)),
-           _case("summarise an unlisted profile", "FAILED", lambda one: one.update(profile="unlisted")))),
-    Check("pd-qualified", "a qualified case states every proof, a failed one its reason", hold_qualified,
-          (_case("let a failed case inherit a qualification", "FAILED", lambda one: one.update(outcome="QUALIFIED", reason=None)),
-           _case("qualify a case without a transfer", "QUALIFIED", lambda one: one["decodeTransferCounters"].update(after=0, before=0)),
-           _case("hide the reason of a failure", "FAILED", lambda one: one.update(reason=None)))),
+    Check(
+        "pd-reviewed",
+        "each prefill/decode case stands once and was reviewed",
+        hold_reviewed,
+        (
+            _case("publish a case that nobody reviewed", "QUALIFIED", lambda one: one.update(reviewed=False)),
+            _case("summarise an unlisted profile", "FAILED", lambda one: one.update(profile="unlisted")),
+        ),
+    ),
+    Check(
+        "pd-qualified",
+        "a qualified case states every proof, a failed one its reason",
+        hold_qualified,
+        (
+            _case(
+                "let a failed case inherit a qualification",
+                "FAILED",
+                lambda one: one.update(outcome="QUALIFIED", reason=None),
+            ),
+            _case(
+                "qualify a case without a transfer",
+                "QUALIFIED",
+                lambda one: one["decodeTransferCounters"].update(after=0, before=0),
+            ),
+            _case("hide the reason of a failure", "FAILED", lambda one: one.update(reason=None)),
+        ),
+    ),
 )
 FAMILY = Family(kind="package", find=lambda view: [""], open=Summaries, checks=CHECKS, documents=documents)

@@ -146,7 +146,9 @@ def hold_launches(subject: Comparison) -> Iterator[Complaint]:
             bare = list(launch["arguments"])
             for spot, _, joined in values_of(bare, setting["argument"]):
                 bare[spot if joined else spot + 1] = setting["argument"] + "="
-            environment = {key: one for key, one in launch["environment"].items() if "ENV:" + key != setting["argument"]}
+            environment = {
+                key: one for key, one in launch["environment"].items() if "ENV:" + key != setting["argument"]
+            }
             told = (bare, environment)
             if first.setdefault(launch["worker"], told) != told:
                 yield (
@@ -189,7 +191,11 @@ def hold_timeline(subject: Comparison) -> Iterator[Complaint]:
             before = now
         last = arm["timeline"]["lastMainSeconds"]
         if arm["wallSeconds"] is not None and last is not None and abs(arm["wallSeconds"] - last) > SLACK:
-            yield (_at(subject, place, "/wallSeconds"), "%s s" % arm["wallSeconds"], "%s s, the last main response" % last)
+            yield (
+                _at(subject, place, "/wallSeconds"),
+                "%s s" % arm["wallSeconds"],
+                "%s s, the last main response" % last,
+            )
 
 
 def _edges(rows: List[Row]) -> Optional[Tuple[Any, Any]]:
@@ -205,7 +211,8 @@ def hold_moments(subject: Comparison) -> Iterator[Complaint]:
         if line is None:
             continue
         spans = {
-            phase: _edges(subject.by_phase.get((arm_id(arm), phase), [])) for phase in ("native-warm", "rr-warm", "main")
+            phase: _edges(subject.by_phase.get((arm_id(arm), phase), []))
+            for phase in ("native-warm", "rr-warm", "main")
         }
         bounds = (
             ("native-warm", "readySeconds", "nativeWarmEndedSeconds"),
@@ -245,7 +252,11 @@ def hold_snapshots(subject: Comparison) -> Iterator[Complaint]:
         if seen != devices:
             yield ("%s%d/devices" % (at, place), shown(seen), shown(devices))
         if (one["source"], one["method"]) != (subject.snapshots[0]["source"], subject.snapshots[0]["method"]):
-            yield ("%s%d/source" % (at, place), one["source"], "the source of the first: " + subject.snapshots[0]["source"])
+            yield (
+                "%s%d/source" % (at, place),
+                one["source"],
+                "the source of the first: " + subject.snapshots[0]["source"],
+            )
 
 
 def hold_snapshot_moment(subject: Comparison) -> Iterator[Complaint]:
@@ -256,7 +267,10 @@ def hold_snapshot_moment(subject: Comparison) -> Iterator[Complaint]:
         native = _edges(subject.by_phase.get((arm_id(one), "native-warm"), []))
         rr = _edges(subject.by_phase.get((arm_id(one), "rr-warm"), []))
         taken = one["takenSeconds"]
-        low = max([span for span in (native and native[1], line and line["nativeWarmEndedSeconds"]) if span is not None] or [0])
+        low = max(
+            [span for span in (native and native[1], line and line["nativeWarmEndedSeconds"]) if span is not None]
+            or [0]
+        )
         highs = [span for span in (rr and rr[0], line and line["snapshotSeconds"]) if span is not None]
         if taken < low - SLACK or (highs and taken > min(highs) + SLACK):
             yield (
@@ -291,9 +305,17 @@ def hold_synthetic(subject: Comparison) -> Iterator[Complaint]:
         yield (subject.path("comparison.json") + "#/synthetic", shown(told), shown(engine.get("synthetic")))
     for place, one in enumerate(subject.snapshots):
         if told and one["source"] == "nvml":
-            yield ("%s#/snapshots/%d/source" % (subject.path("snapshots.json"), place), "nvml", "no GPU: the engine is synthetic")
+            yield (
+                "%s#/snapshots/%d/source" % (subject.path("snapshots.json"), place),
+                "nvml",
+                "no GPU: the engine is synthetic",
+            )
         if one["source"] == "synthetic" and not told:
-            yield ("%s#/snapshots/%d/source" % (subject.path("snapshots.json"), place), "synthetic", "synthetic only with synthetic")
+            yield (
+                "%s#/snapshots/%d/source" % (subject.path("snapshots.json"), place),
+                "synthetic",
+                "synthetic only with synthetic",
+            )
 
 
 def hold_client(subject: Comparison) -> Iterator[Complaint]:
@@ -307,7 +329,11 @@ def hold_client(subject: Comparison) -> Iterator[Complaint]:
             if client[name + "P99Seconds"] > client[name + "MaxSeconds"]:
                 yield (at + "/" + name + "P99Seconds", str(client[name + "P99Seconds"]), "at most the greatest")
             if client[name + "P99Seconds"] > client["limitSeconds"] and not client["late"]:
-                yield (at + "/late", "false", "true: %s s is over %s s" % (client[name + "P99Seconds"], client["limitSeconds"]))
+                yield (
+                    at + "/late",
+                    "false",
+                    "true: %s s is over %s s" % (client[name + "P99Seconds"], client["limitSeconds"]),
+                )
 
 
 def hold_log_window(subject: Comparison) -> Iterator[Complaint]:
@@ -319,7 +345,11 @@ def hold_log_window(subject: Comparison) -> Iterator[Complaint]:
             if one["worker"] not in subject.workers:
                 yield (_at(subject, place, "/logFindings/%d" % number), one["worker"], "a worker of the comparison")
             elif last is not None and one["atSeconds"] < (line.get("rrWarmEndedSeconds") or 0) - SLACK:
-                yield (_at(subject, place, "/logFindings/%d" % number), "%s s" % one["atSeconds"], "inside the main window")
+                yield (
+                    _at(subject, place, "/logFindings/%d" % number),
+                    "%s s" % one["atSeconds"],
+                    "inside the main window",
+                )
 
 
 def hold_date(subject: Comparison) -> Iterator[Complaint]:

@@ -103,7 +103,7 @@ def call_partial_complete(desk: Desk) -> Optional[str]:
         if told is None:
             return None
         told.update(complete=False, reason="upstream-closed")
-    return row["offer"] + " cut before the recorder"
+    return str(row["offer"]) + " cut before the recorder"
 
 
 def lose_header(desk: Desk) -> Optional[str]:
@@ -155,7 +155,7 @@ def move_worker(desk: Desk) -> Optional[str]:
         if row["worker"] is None:
             return None
         row["worker"] = "worker-2" if row["worker"] == "worker-1" else "worker-1"
-    return row["offer"] + " told as the other worker's"
+    return str(row["offer"]) + " told as the other worker's"
 
 
 def unbalance(desk: Desk) -> Optional[str]:
@@ -434,7 +434,12 @@ def copy_comparison(bench: Bench) -> Optional[str]:
     old, new = desk.folder.rsplit("/", 1)[1], twin.rsplit("/", 1)[1]
     for name in bench.below(desk.folder):
         bench.put(twin + name[len(desk.folder) :], bench.read(name))
-    for name, key in (("comparison.json", "id"), ("samples.json", "comparison"), ("snapshots.json", "comparison"), ("decision.json", "comparison")):
+    for name, key in (
+        ("comparison.json", "id"),
+        ("samples.json", "comparison"),
+        ("snapshots.json", "comparison"),
+        ("decision.json", "comparison"),
+    ):
         with bench.edit("%s/%s" % (twin, name)) as data:
             data[key] = new
     with bench.edit(INDEX) as data:

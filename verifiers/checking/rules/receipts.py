@@ -29,7 +29,22 @@ def hold_sequence(subject: Comparison) -> Iterator[Complaint]:
         told = [row["sequence"] for row in rows]
         if told != list(range(1, len(rows) + 1)):
             wrong = next(place for place, number in enumerate(told, 1) if place != number)
-            yield ("%s#%d" % (subject.ledger_names[key], told[wrong - 1]), "sequence %d" % told[wrong - 1], "%d" % wrong)
+            yield (
+                "%s#%d" % (subject.ledger_names[key], told[wrong - 1]),
+                "sequence %d" % told[wrong - 1],
+                "%d" % wrong,
+            )
+
+
+def hold_increasing(subject: Comparison) -> Iterator[Complaint]:
+    """The numbers of a ledger grow; where a run died, an exchange that was open may have left a gap."""
+    for key, rows in subject.ledgers.items():
+        before = 0
+        for row in rows:
+            if row["sequence"] <= before:
+                at = "%s#%d" % (subject.ledger_names[key], row["sequence"])
+                yield (at, "sequence %d" % row["sequence"], "more than %d" % before)
+            before = row["sequence"]
 
 
 def hold_traffic(subject: Comparison) -> Iterator[Complaint]:
@@ -37,14 +52,22 @@ def hold_traffic(subject: Comparison) -> Iterator[Complaint]:
     for _, _, at, row in _receipts(subject):
         right = row["method"] == "POST" and row["path"].split("?")[0] in TRAFFIC
         if row["traffic"] is not right:
-            yield (at, "traffic %s for %s %s" % (shown(row["traffic"]), shown(row["method"]), shown(row["path"])), shown(right))
+            yield (
+                at,
+                "traffic %s for %s %s" % (shown(row["traffic"]), shown(row["method"]), shown(row["path"])),
+                shown(right),
+            )
 
 
 def hold_completeness(subject: Comparison) -> Iterator[Complaint]:
     """A complete exchange has a status and no reason; an incomplete one has a reason."""
     for _, _, at, row in _receipts(subject):
         if row["complete"] and (row["reason"] is not None or row["status"] is None):
-            yield (at, "complete with reason %s and status %s" % (row["reason"], row["status"]), "a status and no reason")
+            yield (
+                at,
+                "complete with reason %s and status %s" % (row["reason"], row["status"]),
+                "a status and no reason",
+            )
         if not row["complete"] and row["reason"] is None:
             yield (at, "incomplete without a reason", "a reason")
 
@@ -77,7 +100,16 @@ def hold_copies(subject: Comparison) -> Iterator[Complaint]:
         for row in rows:
             other = seen.setdefault((row["startedSeconds"], row["endedSeconds"]), row["sequence"])
             if other != row["sequence"]:
-                yield ("%s#%d" % (subject.ledger_names[key], row["sequence"]), "the times of receipt %d" % other, "its own")
+                yield (
+                    "%s#%d" % (subject.ledger_names[key], row["sequence"]),
+                    "the times of receipt %d" % other,
+                    "its own",
+                )
+
+
+def arrived(row: Row) -> bool:
+    """Whether a sample came back whole from a worker: a gateway may answer an error of its own instead."""
+    return row["transport"] == "complete" and 200 <= (row["status"] or 0) <= 299
 
 
 def hold_matched(subject: Comparison) -> Iterator[Complaint]:
@@ -85,7 +117,7 @@ def hold_matched(subject: Comparison) -> Iterator[Complaint]:
     for arm in subject.arms_seen():
         mine = [row for row in subject.samples if arm_id(row) == arm]
         pairs = Counter((row["requestSha256"], row["responseSha256"]) for row in mine)
-        lost = Counter(row["requestSha256"] for row in mine if row["transport"] != "complete")
+        lost = Counter(row["requestSha256"] for row in mine if not arrived(row))
         unmatched = []
         for worker, row in subject.traffic(arm):
             pair = (row["requestSha256"], row["responseSha256"])
@@ -98,7 +130,11 @@ def hold_matched(subject: Comparison) -> Iterator[Complaint]:
                 lost[row["requestSha256"]] -= 1
                 continue
             at = "%s#%d" % (subject.ledger_names[(arm, worker)], row["sequence"])
-            yield (at, "request %s, response %s" % (row["requestSha256"], row["responseSha256"]), "a sample with both hashes")
+            yield (
+                at,
+                "request %s, response %s" % (row["requestSha256"], row["responseSha256"]),
+                "a sample with both hashes",
+            )
 
 
 def hold_receipted(subject: Comparison) -> Iterator[Complaint]:
@@ -110,7 +146,7 @@ def hold_receipted(subject: Comparison) -> Iterator[Complaint]:
         left = Counter((worker, row["requestSha256"], row["responseSha256"]) for worker, row in subject.traffic(arm))
         union = Counter((row["requestSha256"], row["responseSha256"]) for _, row in subject.traffic(arm))
         for row in subject.samples:
-            if arm_id(row) != arm or row["transport"] != "complete" or (row["status"] or 0) >= 500:
+            if arm_id(row) != arm or not arrived(row):
                 continue
             if row["worker"] is None and (row["status"] or 0) >= 400:
                 continue
@@ -143,7 +179,7 @@ def hold_ids(subject: Comparison) -> Iterator[Complaint]:
                 yield (at, "request id %s again, first at %s" % (shown(offer), seen[offer]), "each id once")
             elif sample is None:
                 yield (at, "request id " + shown(offer), "a sample of " + arm)
-            elif sample["transport"] == "complete":
+            elif arrived(sample):
                 told = (worker, receipt["requestSha256"], receipt["responseSha256"], receipt["status"])
                 right = (sample["worker"], sample["requestSha256"], sample["responseSha256"], sample["status"])
                 if not receipt["complete"] and (sample["status"] or 0) >= 500 and told[:2] == right[:2]:
@@ -204,4 +240,8 @@ def hold_witness(subject: Comparison) -> Iterator[Complaint]:
         )
         if gaps and gaps[len(gaps) // 2] < -WITNESS_SLACK:
             at = "%s#%s-main" % (subject.path("samples.json"), arm)
-            yield (at, "a client that took %s s less than the recorder" % -gaps[len(gaps) // 2], "never less, but for 5 ms")
+            yield (
+                at,
+                "a client that took %s s less than the recorder" % -gaps[len(gaps) // 2],
+                "never less, but for 5 ms",
+            )

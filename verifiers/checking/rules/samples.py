@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, Tuple
 
 from checking.arithmetic import CONCURRENCY, most_open
 from checking.check import Complaint
@@ -144,7 +144,11 @@ def hold_ttft(subject: Comparison) -> Iterator[Complaint]:
             yield (subject.at(row), "ttftSeconds %s" % row["ttftSeconds"], "null: the answer is no stream")
         elif not told.text and row["transport"] == "complete" and row["status"] == 200:
             yield (subject.at(row), "ttftSeconds %s" % row["ttftSeconds"], "null: the body has no text")
-        if row["reasoningSeconds"] is not None and row["transport"] == "complete" and not (streaming and told.reasoning):
+        if (
+            row["reasoningSeconds"] is not None
+            and row["transport"] == "complete"
+            and not (streaming and told.reasoning)
+        ):
             yield (subject.at(row), "reasoningSeconds %s" % row["reasoningSeconds"], "null: no separate reasoning")
 
 
@@ -154,7 +158,11 @@ def hold_times(subject: Comparison) -> Iterator[Complaint]:
         for name in ("ttftSeconds", "reasoningSeconds"):
             value = row[name]
             if value is not None and not 0 < value <= row["totalSeconds"]:
-                yield (subject.at(row), "%s %s" % (name, value), "over 0 and at most the total, %s" % row["totalSeconds"])
+                yield (
+                    subject.at(row),
+                    "%s %s" % (name, value),
+                    "over 0 and at most the total, %s" % row["totalSeconds"],
+                )
         if not row["totalSeconds"] > 0:
             yield (subject.at(row), "totalSeconds %s" % row["totalSeconds"], "over 0")
 
@@ -175,11 +183,15 @@ def hold_concurrency(subject: Comparison) -> Iterator[Complaint]:
 
 def hold_started(subject: Comparison) -> Iterator[Complaint]:
     """Within a phase the offers began in the order of their numbers, as far as eight slots allow."""
-    for (arm, phase), rows in sorted(subject.by_phase.items()):
+    for _, rows in sorted(subject.by_phase.items()):
         starts = [row["startedSeconds"] for row in rows]
         for place in range(CONCURRENCY, len(starts)):
             if starts[place] < min(starts[: place - CONCURRENCY + 1]):
-                yield (subject.at(rows[place]), "began at %s s" % starts[place], "after the offers %d before it" % CONCURRENCY)
+                yield (
+                    subject.at(rows[place]),
+                    "began at %s s" % starts[place],
+                    "after the offers %d before it" % CONCURRENCY,
+                )
                 break
 
 
@@ -212,5 +224,3 @@ def hold_sample_copies(subject: Comparison) -> Iterator[Complaint]:
         other = seen.setdefault(key, row["offer"])
         if other != row["offer"]:
             yield (subject.at(row), "the body and the times of " + other, "an exchange of its own")
-
-

@@ -44,7 +44,11 @@ def hold_complete(subject: SettingsIndex) -> Iterator[Complaint]:
             yield (INDEX, "%d rows for %s" % (told.count(folder), folder), "one")
     for row in subject.rows:
         if row["folder"] not in subject.folders or row["folder"] != "%s/%s" % (PARENT, row["id"]):
-            yield (INDEX + "#" + row["id"], "folder " + shown(row["folder"]), "%s/%s with a comparison" % (PARENT, row["id"]))
+            yield (
+                INDEX + "#" + row["id"],
+                "folder " + shown(row["folder"]),
+                "%s/%s with a comparison" % (PARENT, row["id"]),
+            )
     ids = [row["id"] for row in subject.rows]
     if ids != sorted(ids):
         yield (INDEX, "rows out of order", "rows sorted by id")

@@ -15,7 +15,7 @@ def relabel_warm_up(desk: Desk) -> str:
     with desk.samples() as rows:
         warm = [row for row in rows if row["phase"] == "rr-warm" and arm_id(row) == "r1-a"][-1]
         warm["phase"] = "main"
-    return warm["offer"] + " told as main"
+    return str(warm["offer"]) + " told as main"
 
 
 def swap_arm_labels(desk: Desk) -> str:
@@ -57,7 +57,7 @@ def drop_sample(desk: Desk) -> str:
     with desk.samples() as rows:
         gone = pick(rows, "r2-b", 7)
         rows.remove(gone)
-    return gone["offer"] + " dropped"
+    return str(gone["offer"]) + " dropped"
 
 
 def drop_slowest(desk: Desk) -> str:
@@ -91,7 +91,7 @@ def add_twice(desk: Desk) -> str:
     with desk.samples() as rows:
         row = pick(rows)
         rows.insert(rows.index(row), dict(row))
-    return row["offer"] + " twice"
+    return str(row["offer"]) + " twice"
 
 
 def reorder_samples(desk: Desk) -> str:
@@ -124,7 +124,7 @@ def both_native_on_one(desk: Desk) -> str:
     with desk.samples() as rows:
         warm = [row for row in rows if row["phase"] == "native-warm" and arm_id(row) == "r1-a"]
         warm[1]["worker"] = warm[0]["worker"]
-    return warm[1]["offer"] + " told as worker-1's"
+    return str(warm[1]["offer"]) + " told as worker-1's"
 
 
 def forget_native_worker(desk: Desk) -> str:
@@ -132,7 +132,7 @@ def forget_native_worker(desk: Desk) -> str:
     with desk.samples() as rows:
         row = next(row for row in rows if row["phase"] == "native-warm")
         row["worker"] = None
-    return row["offer"] + " without a worker"
+    return str(row["offer"]) + " without a worker"
 
 
 def ask_something_easier(desk: Desk) -> str:
@@ -148,7 +148,7 @@ def ask_something_easier(desk: Desk) -> str:
                 told["requestSha256"], told["requestBytes"] = row["requestSha256"], len(text)
                 if "content-length" in told["requestHeaders"]:
                     told["requestHeaders"]["content-length"] = str(len(text))
-    return row["offer"] + " asked with another body"
+    return str(row["offer"]) + " asked with another body"
 
 
 def remove_body(desk: Desk) -> str:
@@ -189,7 +189,7 @@ def misstate_length(desk: Desk) -> str:
                 told["responseBytes"] -= 1
                 if "content-length" in told["responseHeaders"]:
                     told["responseHeaders"]["content-length"] = str(told["responseBytes"])
-    return row["offer"] + " a byte shorter"
+    return str(row["offer"]) + " a byte shorter"
 
 
 def rewrite(desk: Desk, arm: str, place: int, change: Any, update: Any = None) -> Optional[str]:
@@ -202,7 +202,7 @@ def rewrite(desk: Desk, arm: str, place: int, change: Any, update: Any = None) -
         desk.answer_with(row, data)
         if update:
             row.update(update)
-    return row["offer"] + " answered with another body"
+    return str(row["offer"]) + " answered with another body"
 
 
 def cap_quietly(desk: Desk) -> Optional[str]:
@@ -243,7 +243,7 @@ def raise_prompt_tokens(desk: Desk) -> str:
     with desk.samples() as rows:
         row = pick(rows)
         row["promptTokens"] = (row["promptTokens"] or 0) + 1
-    return row["offer"]
+    return str(row["offer"])
 
 
 def drop_usage(desk: Desk) -> Optional[str]:
@@ -260,7 +260,7 @@ def invent_finish(desk: Desk) -> str:
     with desk.samples() as rows:
         row = pick(rows, "r2-b", 9)
         row["finishReason"] = "eos"
-    return row["offer"]
+    return str(row["offer"])
 
 
 def call_failed_normal(desk: Desk) -> str:
@@ -268,7 +268,7 @@ def call_failed_normal(desk: Desk) -> str:
     with desk.samples() as rows:
         row = pick(rows, "r1-a", 3)
         row["classification"] = "CAPPED" if row["classification"] != "CAPPED" else "NORMAL"
-    return row["offer"]
+    return str(row["offer"])
 
 
 def drop_status(desk: Desk) -> str:
@@ -276,7 +276,7 @@ def drop_status(desk: Desk) -> str:
     with desk.samples() as rows:
         row = pick(rows, "r1-a", 4)
         row["status"] = None
-    return row["offer"]
+    return str(row["offer"])
 
 
 def drop_ttft(desk: Desk) -> str:
@@ -284,7 +284,7 @@ def drop_ttft(desk: Desk) -> str:
     with desk.samples() as rows:
         row = max(main_rows(rows, "r1-b"), key=lambda row: row["ttftSeconds"] or 0)
         row["ttftSeconds"] = None
-    return row["offer"]
+    return str(row["offer"])
 
 
 def time_native(desk: Desk) -> str:
@@ -292,7 +292,7 @@ def time_native(desk: Desk) -> str:
     with desk.samples() as rows:
         row = next(row for row in rows if row["phase"] == "native-warm")
         row["ttftSeconds"] = row["totalSeconds"]
-    return row["offer"]
+    return str(row["offer"])
 
 
 def invent_reasoning(desk: Desk) -> str:
@@ -300,7 +300,7 @@ def invent_reasoning(desk: Desk) -> str:
     with desk.samples() as rows:
         row = pick(rows)
         row["reasoningSeconds"] = row["totalSeconds"]
-    return row["offer"]
+    return str(row["offer"])
 
 
 def exceed_total(desk: Desk) -> str:
@@ -308,7 +308,7 @@ def exceed_total(desk: Desk) -> str:
     with desk.samples() as rows:
         row = pick(rows, "r1-a", 2)
         row["ttftSeconds"] = row["totalSeconds"] + Decimal("0.5")
-    return row["offer"]
+    return str(row["offer"])
 
 
 def zero_ttft(desk: Desk) -> str:
@@ -316,7 +316,7 @@ def zero_ttft(desk: Desk) -> str:
     with desk.samples() as rows:
         row = pick(rows, "r1-b", 2)
         row["ttftSeconds"] = 0
-    return row["offer"]
+    return str(row["offer"])
 
 
 def start_all_at_once(desk: Desk) -> str:
@@ -334,7 +334,7 @@ def start_backwards(desk: Desk) -> str:
     with desk.samples() as rows:
         mine = main_rows(rows, "r2-a")
         mine[-1]["startedSeconds"], mine[0]["startedSeconds"] = mine[0]["startedSeconds"], mine[-1]["startedSeconds"]
-    return mine[-1]["offer"] + " told as the first"
+    return str(mine[-1]["offer"]) + " told as the first"
 
 
 def copy_arm(desk: Desk) -> str:
@@ -483,7 +483,9 @@ def drop_client_lag(desk: Desk) -> str:
     """Say that a client was in time whose own figures say otherwise."""
     with desk.edit("comparison.json") as data:
         client = data["arms"][0]["client"]
-        client.update(late=False, loopLagP99Seconds=client["limitSeconds"] + 1, loopLagMaxSeconds=client["limitSeconds"] + 1)
+        client.update(
+            late=False, loopLagP99Seconds=client["limitSeconds"] + 1, loopLagMaxSeconds=client["limitSeconds"] + 1
+        )
     return "r1-a a second over its limit and not late"
 
 
@@ -499,7 +501,9 @@ def invent_log_finding(desk: Desk) -> str:
     """Put a finding before the main window, so that it need not count."""
     with desk.edit("comparison.json") as data:
         worker = data["workers"][0]["alias"]
-        data["arms"][0]["logFindings"].append({"worker": worker, "pattern": "ERROR", "line": "an error", "atSeconds": 0})
+        data["arms"][0]["logFindings"].append(
+            {"worker": worker, "pattern": "ERROR", "line": "an error", "atSeconds": 0}
+        )
     return "an error at 0 s of r1-a"
 
 
@@ -519,7 +523,9 @@ def forget_a_reading(desk: Desk) -> str:
 def late_arm(desk: Desk) -> str:
     """Let the third arm begin while the second still ran."""
     with desk.edit("comparison.json") as data:
-        data["arms"][2]["startedAt"] = data["arms"][1]["startedAt"][:-7] + "%06dZ" % (int(data["arms"][1]["startedAt"][-7:-1]) + 1)
+        data["arms"][2]["startedAt"] = data["arms"][1]["startedAt"][:-7] + "%06dZ" % (
+            int(data["arms"][1]["startedAt"][-7:-1]) + 1
+        )
     return "arm 3 a microsecond after arm 2"
 
 

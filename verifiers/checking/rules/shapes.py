@@ -5,8 +5,18 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Dict
 
-from checking.arithmetic import CONCURRENCY, MAIN_PER_ARM, MAIN_TOTAL, NATIVE_WARM_PER_WORKER, ORDER, PLANNED
-from checking.arithmetic import REPETITIONS, RR_WARM, WARM_TOTAL, WORKERS
+from checking.arithmetic import (
+    CONCURRENCY,
+    MAIN_PER_ARM,
+    MAIN_TOTAL,
+    NATIVE_WARM_PER_WORKER,
+    ORDER,
+    PLANNED,
+    REPETITIONS,
+    RR_WARM,
+    WARM_TOTAL,
+    WORKERS,
+)
 from checking.shape import (
     BOOL,
     COUNT,
@@ -121,9 +131,7 @@ REQUESTS = Keys(native=BODY, main=BODY)
 DATE_CONTROL = Keys(
     timeZone=OneOf("UTC"),
     comparisonDate=DATE,
-    nativeTokenIds=ListOf(
-        Keys(repetition=REPETITION, arm=ARM, worker=ALIAS, tokenIdsSha256=HASH, tokens=COUNT)
-    ),
+    nativeTokenIds=ListOf(Keys(repetition=REPETITION, arm=ARM, worker=ALIAS, tokenIdsSha256=HASH, tokens=COUNT)),
 )
 LOG_FINDING = Keys(worker=ALIAS, pattern=LINE, line=TEXT, atSeconds=SECONDS)
 CLIENT = Keys(
@@ -171,26 +179,26 @@ def _arm(whole: bool) -> Shape:
 
 
 LAUNCH = _launch(Maybe(READY))
-_COMPARISON: Dict[str, Shape] = dict(
-    schemaVersion=VERSION,
-    id=ID,
-    case=ID,
-    run=RUN_ID,
-    campaign=ID,
-    profile=ID,
-    engine=ID,
-    topology=OneOf("two-worker"),
-    surface=OneOf("rr"),
-    kind=KIND,
-    synthetic=BOOL,
-    setting=SETTING,
-    protocol=PROTOCOL,
-    requests=REQUESTS,
-    workers=ListOf(ROLE_WORKER, WORKERS),
-    gateway=GATEWAY,
-    dateControl=Maybe(DATE_CONTROL),
-    arms=ListOf(_arm(True), 2 * REPETITIONS),
-)
+_COMPARISON: Dict[str, Shape] = {
+    "schemaVersion": VERSION,
+    "id": ID,
+    "case": ID,
+    "run": RUN_ID,
+    "campaign": ID,
+    "profile": ID,
+    "engine": ID,
+    "topology": OneOf("two-worker"),
+    "surface": OneOf("rr"),
+    "kind": KIND,
+    "synthetic": BOOL,
+    "setting": SETTING,
+    "protocol": PROTOCOL,
+    "requests": REQUESTS,
+    "workers": ListOf(ROLE_WORKER, WORKERS),
+    "gateway": GATEWAY,
+    "dateControl": Maybe(DATE_CONTROL),
+    "arms": ListOf(_arm(True), 2 * REPETITIONS),
+}
 COMPARISON = Keys(**_COMPARISON)
 _PARTIAL = dict(_COMPARISON)
 _PARTIAL.update(
@@ -458,12 +466,8 @@ REGISTRY = Keys(
     version=LINE,
     image=Maybe(LINE),
     imageDigest=Maybe(matching(r"sha256:[0-9a-f]{64}", "sha256: and 64 lower-case hex digits")),
-    candidates=ListOf(
-        Keys(profile=ID, state=OneOf("CANDIDATE", "EXCLUDED"), arguments=ListOf(TEXT), note=TEXT)
-    ),
-    probes=ListOf(
-        Keys(profile=ID, path=PATH, sha256=HASH, expectedTokenIds=ListOf(COUNT), tokenIdsSha256=HASH)
-    ),
+    candidates=ListOf(Keys(profile=ID, state=OneOf("CANDIDATE", "EXCLUDED"), arguments=ListOf(TEXT), note=TEXT)),
+    probes=ListOf(Keys(profile=ID, path=PATH, sha256=HASH, expectedTokenIds=ListOf(COUNT), tokenIdsSha256=HASH)),
 )
 RECIPES = Keys(
     schemaVersion=VERSION,

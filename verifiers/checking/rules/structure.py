@@ -102,35 +102,86 @@ def rows(target: Target, more: Tuple[Mutation, ...] = ()) -> Tuple[Check, ...]:
     """The rows of form and shape, damaged at one document; `more` are further mutations of schema-value."""
     return (
         Check("file-missing", "every document that must be there is there", _hold, (_remove(target),)),
-        Check("json-syntax", "a document is one JSON document", _hold,
-              (_text("end a list with a comma", target, lambda text: text.rstrip()[:-1].rstrip() + ",\n}\n"),
-               _text("append a second document", target, lambda text: text + text),
-               _text("empty a document", target, lambda text: ""))),
-        Check("json-duplicate-key", "no key stands twice in an object", _hold,
-              (_text("write a key twice", target,
-                     lambda text: text.replace('"schemaVersion": 1', '"schemaVersion": 1,\n  "schemaVersion": 1', 1)),)),
-        Check("json-number", "numbers are finite, integers within +-(2^53-1)", _hold,
-              (_text("write NaN", target, _version("NaN")),
-               _text("write an endless number", target, _version("1e400")),
-               _text("write 2^64", target, _version("18446744073709551616")),
-               _text("write a number of 5,000 digits", target, _version("1" * 5000)))),
-        Check("json-depth", "nesting is at most 64", _hold,
-              (_text("nest 100,000 lists", target, _version("[" * 100000 + "]" * 100000)),)),
-        Check("json-encoding", "a document is UTF-8 without a byte order mark, of whole characters", _hold,
-              (_bytes("put a byte order mark first", target, lambda data: b"\xef\xbb\xbf" + data),
-               _bytes("write UTF-16", target, lambda data: data.decode().encode("utf-16")),
-               _bytes("write a byte that is no UTF-8", target, lambda data: data.replace(b'"schemaVersion"', b'"schema\xff"', 1)),
-               _text("write half a surrogate pair", target, lambda text: text.replace('"schemaVersion"', '"\\ud800"', 1)))),
-        Check("json-form", "keys are sorted, two spaces a level, one final newline", _hold,
-              (_text("drop the final newline", target, lambda text: text.rstrip("\n")),
-               _text("indent by one space more", target, lambda text: text.replace("\n  ", "\n   ")),
-               _text("write it in one line", target, lambda text: re.sub(r"\n *", "", text) + "\n"))),
+        Check(
+            "json-syntax",
+            "a document is one JSON document",
+            _hold,
+            (
+                _text("end a list with a comma", target, lambda text: text.rstrip()[:-1].rstrip() + ",\n}\n"),
+                _text("append a second document", target, lambda text: text + text),
+                _text("empty a document", target, lambda text: ""),
+            ),
+        ),
+        Check(
+            "json-duplicate-key",
+            "no key stands twice in an object",
+            _hold,
+            (
+                _text(
+                    "write a key twice",
+                    target,
+                    lambda text: text.replace('"schemaVersion": 1', '"schemaVersion": 1,\n  "schemaVersion": 1', 1),
+                ),
+            ),
+        ),
+        Check(
+            "json-number",
+            "numbers are finite, integers within +-(2^53-1)",
+            _hold,
+            (
+                _text("write NaN", target, _version("NaN")),
+                _text("write an endless number", target, _version("1e400")),
+                _text("write 2^64", target, _version("18446744073709551616")),
+                _text("write a number of 5,000 digits", target, _version("1" * 5000)),
+            ),
+        ),
+        Check(
+            "json-depth",
+            "nesting is at most 64",
+            _hold,
+            (_text("nest 100,000 lists", target, _version("[" * 100000 + "]" * 100000)),),
+        ),
+        Check(
+            "json-encoding",
+            "a document is UTF-8 without a byte order mark, of whole characters",
+            _hold,
+            (
+                _bytes("put a byte order mark first", target, lambda data: b"\xef\xbb\xbf" + data),
+                _bytes("write UTF-16", target, lambda data: data.decode().encode("utf-16")),
+                _bytes(
+                    "write a byte that is no UTF-8",
+                    target,
+                    lambda data: data.replace(b'"schemaVersion"', b'"schema\xff"', 1),
+                ),
+                _text(
+                    "write half a surrogate pair", target, lambda text: text.replace('"schemaVersion"', '"\\ud800"', 1)
+                ),
+            ),
+        ),
+        Check(
+            "json-form",
+            "keys are sorted, two spaces a level, one final newline",
+            _hold,
+            (
+                _text("drop the final newline", target, lambda text: text.rstrip("\n")),
+                _text("indent by one space more", target, lambda text: text.replace("\n  ", "\n   ")),
+                _text("write it in one line", target, lambda text: re.sub(r"\n *", "", text) + "\n"),
+            ),
+        ),
         Check("schema-missing-key", "every key is there", _hold, (_value("leave out a key", target, _drop_version),)),
         Check("schema-unknown-key", "no key is unknown", _hold, (_value("add a key", target, _add_key),)),
-        Check("schema-type", "every value is of its type", _hold,
-              (_value("write a number as a string", target, _version_text),)),
-        Check("schema-value", "every value is in its range", _hold,
-              (_value("write another schema version", target, _version_two), *more)),
+        Check(
+            "schema-type",
+            "every value is of its type",
+            _hold,
+            (_value("write a number as a string", target, _version_text),),
+        ),
+        Check(
+            "schema-value",
+            "every value is in its range",
+            _hold,
+            (_value("write another schema version", target, _version_two), *more),
+        ),
     )
 
 
