@@ -227,8 +227,12 @@ def validate(
 @click.argument("path", type=HERE)
 @click.option("--format", "form", type=TABLES, default="table", show_default=True)
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
-@click.option("--export", "folder", type=HERE, help="Write every table, sample and offer as CSV into this folder instead.")
-@example("evidence show dist/demo-evaluation.tgz --format markdown", "evidence show dist/demo-evaluation.tgz --export csv")
+@click.option(
+    "--export", "folder", type=HERE, help="Write every table, sample and offer as CSV into this folder instead."
+)
+@example(
+    "evidence show dist/demo-evaluation.tgz --format markdown", "evidence show dist/demo-evaluation.tgz --export csv"
+)
 def show(path: Path, form: str, folder: Path | None) -> None:
     """Print matrix, comparisons with pairs, gates with both sides and margin, and decisions."""
     from evidence.report import exports, tables

@@ -42,7 +42,9 @@ def diff(old: Path, new: Path, form: str = "table") -> str:
         packing = "" if None in packed or packed[0] == packed[1] else "; only the compression of the archives differs"
         return "\n".join([*lines, f"equal: all {len(after.members)} files have the same digests{packing}"])
     shown = [table for table in tables.values() if table.rows]
-    return "\n".join([*lines, _summary(files), "", *(table.render(form) for table in [*shown, _fold(files)])]).rstrip("\n")
+    return "\n".join([*lines, _summary(files), "", *(table.render(form) for table in [*shown, _fold(files)])]).rstrip(
+        "\n"
+    )
 
 
 def compare(before: PackageView, after: PackageView) -> dict[str, Table]:
@@ -58,7 +60,9 @@ def compare(before: PackageView, after: PackageView) -> dict[str, Table]:
         "attempts": ("Functional attempts", lambda view: {one["id"]: {"outcome": one["outcome"], "reason": one["reason"], "accepted": one["accepted"]} for one in view.attempts}),
         "lifecycle": ("Lifecycle records", lambda view: {one["id"]: {"sha256": one["sha256"]} for one in view.one("results/lifecycle-index.json")["records"]}),
     }  # fmt: skip
-    tables = {name: Table(title, WHAT, list(_changes(read(before), read(after)))) for name, (title, read) in parts.items()}
+    tables = {
+        name: Table(title, WHAT, list(_changes(read(before), read(after)))) for name, (title, read) in parts.items()
+    }
     return tables | {"gates": moved_gates(before, after)}
 
 
@@ -114,7 +118,9 @@ def _versions(view: PackageView) -> Rows:
 
 def _outcomes(view: PackageView) -> Rows:
     return {
-        row["case"]: {key: row[key] for key in ("outcome", "reason", "blocker", "engine", "topology", "surface", "synthetic")}
+        row["case"]: {
+            key: row[key] for key in ("outcome", "reason", "blocker", "engine", "topology", "surface", "synthetic")
+        }
         for row in view.matrix
     }
 
@@ -142,7 +148,9 @@ def _settings(view: PackageView) -> Rows:
             "kind": record["kind"],
             "protocol": record["protocol"],
             "main request": record["requests"]["main"]["sha256"],
-            "launch arguments": sorted({" ".join(launch["arguments"]) for arm in record["arms"] for launch in arm["launches"]}),
+            "launch arguments": sorted(
+                {" ".join(launch["arguments"]) for arm in record["arms"] for launch in arm["launches"]}
+            ),
         }
     for one in view.one("recipes.json")["recipes"]:
         keys = ("arguments", "environment", "modes", "selected", "setting", "scope")

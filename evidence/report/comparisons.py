@@ -66,12 +66,20 @@ def reason(entry: Json) -> str:
     """One sentence on what was decided and why."""
     decision = entry["decisionFile"]
     if entry["decision"] == "candidate":
-        again = " The combination still needs a functional attempt of its own." if decision["requalification"] == "required" else ""
+        again = (
+            " The combination still needs a functional attempt of its own."
+            if decision["requalification"] == "required"
+            else ""
+        )
         held = ", ".join(_worst(gate) for gate in decision["gates"])
-        return f"The candidate was accepted: every main sample is a normal answer, and every gate holds ({held}).{again}"
+        return (
+            f"The candidate was accepted: every main sample is a normal answer, and every gate holds ({held}).{again}"
+        )
     parts = []
     if decision["disqualifications"]:
-        parts.append("not qualified: " + "; ".join(f"{one['code']} ({one['detail']})" for one in decision["disqualifications"]))
+        parts.append(
+            "not qualified: " + "; ".join(f"{one['code']} ({one['detail']})" for one in decision["disqualifications"])
+        )
     for gate in decision["gates"]:
         if gate["gate"] in decision["failedGates"]:
             parts.append(f"fails {_worst(gate)}")
@@ -110,7 +118,8 @@ def _limits(entry: Json) -> Iterator[Limit]:
 def _figures(view: PackageView, plots: Plots, entry: Json, samples: Sequence[Json]) -> Iterator[Markup]:
     name, pairs = entry["id"], entry["decisionFile"]["pairs"]
     known = [
-        (f"pair {pair['repetition']}", *(pair[side]["p95TtftSeconds"] for side in ("baseline", "candidate"))) for pair in pairs
+        (f"pair {pair['repetition']}", *(pair[side]["p95TtftSeconds"] for side in ("baseline", "candidate")))
+        for pair in pairs
     ]
     if all(value is not None for row in known for value in row):
         yield figure(
@@ -124,22 +133,34 @@ def _figures(view: PackageView, plots: Plots, entry: Json, samples: Sequence[Jso
     for key, title in (("ttftSeconds", "time to first token"), ("totalSeconds", "total time")):
         curves = []
         for repetition, arm in sorted({(one["repetition"], one["arm"]) for one in main}):
-            values = [one[key] for one in main if (one["repetition"], one["arm"]) == (repetition, arm) and one[key] is not None]
+            values = [
+                one[key]
+                for one in main
+                if (one["repetition"], one["arm"]) == (repetition, arm) and one[key] is not None
+            ]
             curves.append((f"r{repetition}", arm, values))
         if any(values for *_, values in curves):
             yield figure(
-                plots.ecdf(curves, f"{title}, s", f"Distribution of {title} in each arm of {name}; the samples table has the values."),
+                plots.ecdf(
+                    curves,
+                    f"{title}, s",
+                    f"Distribution of {title} in each arm of {name}; the samples table has the values.",
+                ),
                 f"Distribution of {title} of the main requests, one curve an arm; further left is faster.",
             )
-    tokens = [Bar(f"pair {pair['repetition']}", *(pair[side]["completionTokens"] for side in ("baseline", "candidate"))) for pair in pairs]
+    tokens = [
+        Bar(f"pair {pair['repetition']}", *(pair[side]["completionTokens"] for side in ("baseline", "candidate")))
+        for pair in pairs
+    ]
     yield figure(
         plots.bars(tokens, "completion tokens", f"Completion tokens of {name}: " + _spoken([(b.label, b.baseline, b.candidate) for b in tokens], "tokens")),
         "Completion tokens of the main batch: arms that answer with different amounts of text cannot be compared in time.",
     )  # fmt: skip
-    yield _memory(view, plots, entry)
+    yield memory(view, plots, entry)
 
 
-def _memory(view: PackageView, plots: Plots, entry: Json) -> Markup:
+def memory(view: PackageView, plots: Plots, entry: Json) -> Markup:
+    """What the snapshots read on each device, named by what they were read from; a GPU only where NVML read it."""
     snapshots = view.one(f"{entry['folder']}/snapshots.json")["snapshots"]
     sources = sorted({str(one["source"]) for one in snapshots})
     title = "; ".join(MEMORY.get(source, f"source {source}") for source in sources) or "No snapshot"
@@ -161,7 +182,9 @@ def _memory(view: PackageView, plots: Plots, entry: Json) -> Markup:
         + ("The bar across marks 30 % below the baseline. " if share else "")
         + ("Unknown: " + "; ".join(reasons) if reasons else "")
     )
-    return figure(plots.bars(bars, "GiB", f"{title} of {entry['id']}: {spoken}", share=share, wide=True), caption, wide=True)
+    return figure(
+        plots.bars(bars, "GiB", f"{title} of {entry['id']}: {spoken}", share=share, wide=True), caption, wide=True
+    )
 
 
 def _spoken(rows: Sequence[tuple[str, Any, Any]], unit: str) -> str:
@@ -224,7 +247,13 @@ def launches(rows: Sequence[tuple[str, Json]]) -> Markup:
         environment = " ".join(f"{name}={shlex.quote(value)}" for name, value in sorted(launch["environment"].items()))
         seen.setdefault((shlex.join(launch["arguments"]), environment), []).append(f"{where} {launch['worker']}")
     found = [[", ".join(where), arguments, environment or None] for (arguments, environment), where in seen.items()]
-    return grid(Table("Launches (values of ports, folders and hosts are placeholders)", ("arms and workers", "arguments", "environment"), found))
+    return grid(
+        Table(
+            "Launches (values of ports, folders and hosts are placeholders)",
+            ("arms and workers", "arguments", "environment"),
+            found,
+        )
+    )
 
 
 def timeline_table(arms: Sequence[Json]) -> Table:

@@ -50,7 +50,11 @@ class Drawings:
         return "".join(f".plot .{name}{{{style}}}\n" for style, name in self._classes.items())
 
     def _render(
-        self, one: ElementTree.Element, names: dict[str, str], titles: Mapping[str, Sequence[str]], tip: str | None = None
+        self,
+        one: ElementTree.Element,
+        names: dict[str, str],
+        titles: Mapping[str, Sequence[str]],
+        tip: str | None = None,
     ) -> str:
         tag = one.tag.rpartition("}")[2]
         if tag in _DROPPED:
@@ -77,7 +81,10 @@ class Drawings:
             shared, _ = _themed(marks[0])
             words.append(f'class="{self._class(shared)}"')
             inner += [Markup(self._render(child, names, {})) for child in one.iter() if child.tag.endswith("}defs")]
-            inner += [Markup(self._render(mark, names, {}, tip)) for mark, tip in zip(marks, titles[one.get("id", "")], strict=True)]
+            inner += [
+                Markup(self._render(mark, names, {}, tip))
+                for mark, tip in zip(marks, titles[one.get("id", "")], strict=True)
+            ]
         else:
             inner += [Markup(self._render(child, names, titles)) for child in one]
         content = "".join(inner)

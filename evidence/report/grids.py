@@ -14,7 +14,9 @@ _GOOD = {"yes", "SUCCESS", "candidate", "passed", "completed", "killed"}
 _BAD = {"no", "failed", "timed-out", "FAILED", "BLIND", "NATIVE_FAILURE", "UPSTREAM_PARTIAL", "MALFORMED", "HTTP_ERROR"}
 
 
-def grid(table: Table, name: str = "", key: str = "", drop: int = 0, row_data: Sequence[Mapping[str, Any]] = ()) -> Markup:
+def grid(
+    table: Table, name: str = "", key: str = "", drop: int = 0, row_data: Sequence[Mapping[str, Any]] = ()
+) -> Markup:
     """The table, its first `drop` columns left out where the place says them already.
 
     `name` and `key` become data attributes, by which exports and filters know the table; `row_data` gives each
@@ -32,7 +34,11 @@ def grid(table: Table, name: str = "", key: str = "", drop: int = 0, row_data: S
         body.append(opening + "".join(_cell(column, value) for column, value in zip(columns, row[drop:], strict=True)))
     content = element("caption", table.title), element("thead", head), element("tbody", Markup("".join(body)))
     # Said once a column and not in every cell, of which a page has tens of thousands.
-    numbers = [f"n{place}" for place, column in enumerate(zip(*table.rows, strict=True), 1 - drop) if place > 0 and _numeric(column)]
+    numbers = [
+        f"n{place}"
+        for place, column in enumerate(zip(*table.rows, strict=True), 1 - drop)
+        if place > 0 and _numeric(column)
+    ]
     frame = element("table", *content, class_=" ".join(numbers) or None, data_table=name or None, data_key=key or None)
     return element("div", frame, class_="scroll", tabindex="0", role="region", aria_label=table.title)
 
@@ -56,7 +62,9 @@ def folded(summary: str, *content: object) -> Markup:
 
 def facts(rows: Sequence[tuple[str, object]]) -> Markup:
     """Names and their values."""
-    return element("dl", join(element("div", element("dt", name), element("dd", _plain(value))) for name, value in rows))
+    return element(
+        "dl", join(element("div", element("dt", name), element("dd", _plain(value))) for name, value in rows)
+    )
 
 
 def figure(drawing: Markup, caption: str, wide: bool = False) -> Markup:

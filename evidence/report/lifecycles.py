@@ -55,7 +55,9 @@ def _drawings(plots: Plots, one: Json) -> Iterator[Markup]:
         window = one["measurements"]["during_phase_window_relative_to_crash_s"]
         spans = [("healthy model answering", window["first_request"], window["last_response"])]
         yield figure(
-            plots.events(events, spans, "seconds after the crash", f"Events after the crash in {name}; the table below has them."),
+            plots.events(
+                events, spans, "seconds after the crash", f"Events after the crash in {name}; the table below has them."
+            ),
             "What happened after the crash (diamonds), above the span in which the healthy neighbour was sampled (bar).",
             wide=True,
         )

@@ -7,6 +7,7 @@ out of form is replaced by a sentence that says so; the rest is still shown.
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import os
 import tempfile
@@ -17,7 +18,7 @@ from pathlib import Path
 from evidence import __version__, validate
 from evidence.errors import EvidenceError
 from evidence.progress import Progress
-from evidence.report import comparisons, lifecycles, sections
+from evidence.report import comparisons, lifecycles, provenance, sections
 from evidence.report.drawing import Drawings
 from evidence.report.markup import Markup, element, join
 from evidence.report.plots import Plots
@@ -48,7 +49,8 @@ def write_report(path: Path, output: Path, *, mutation_control: str | None = Non
     verified = validation.facts.get("archive SHA-256")
     if view is not None and verified not in (None, view.archive_sha256):
         raise EvidenceError(
-            f"{path}: found SHA-256 {view.archive_sha256}, expected {verified} as verified", "it changed meanwhile; try again"
+            f"{path}: found SHA-256 {view.archive_sha256}, expected {verified} as verified",
+            "it changed meanwhile; try again",
         )
     page = render(validation, view, quiet=quiet)
     handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
@@ -77,33 +79,49 @@ def render(validation: Validation, view: PackageView | None, *, quiet: bool = Tr
         package = view
         entries = _entries(lambda: list(package.comparisons))
         with Progress(len(entries) + 1, unit="section", quiet=quiet, title="report") as progress:
-            add("overview", "In a minute", lambda: sections.overview(package, validation))
+            add("overview", "In a minute", lambda: sections.overview(package))
             add("checks", "What was checked", lambda: sections.checks(validation))
             add("matrix-section", "Runtime matrix", lambda: sections.matrix(package))
             pieces = []
             for entry in entries:
-                pieces.append(_guarded(str(entry.get("id")), lambda entry=entry: comparisons.section(package, plots, entry)))  # type: ignore[misc]
+                make = functools.partial(comparisons.section, package, plots, entry)
+                pieces.append(_guarded(str(entry.get("id")), make))
                 progress.advance()
             add("comparisons", "Comparisons", lambda: join(pieces) if pieces else _nothing())
             add("incomplete", "Incomplete comparisons", lambda: join(sections.incomplete(package, plots)))
             add("attempts", "Functional attempts", lambda: sections.attempts(package))
             add("lifecycle", "Lifecycle", lambda: join(lifecycles.sections(package, plots)) or _nothing())
-            add("provenance", "Provenance", lambda: sections.provenance(package))
+            add("provenance", "Provenance", lambda: provenance.provenance(package))
             progress.advance()
     else:
         add("checks", "What was checked", lambda: sections.checks(validation))
-        parts.append(("unread", "The package", element("p", "The package could not be read, so nothing of it is shown.", class_="callout bad")))
-    add("limits", "What this does not prove", lambda: sections.limits(view))
+        parts.append(
+            (
+                "unread",
+                "The package",
+                element("p", "The package could not be read, so nothing of it is shown.", class_="callout bad"),
+            )
+        )
+    add("limits", "What this does not prove", lambda: provenance.limits(view))
     mark = "" if verified else element("span", "not verified", class_="badge bad")
     body = join(
-        element("section", element("h2", title, " ", mark, id=f"{anchor}-title"), content, id=anchor, aria_labelledby=f"{anchor}-title")
+        element(
+            "section",
+            element("h2", title, " ", mark, id=f"{anchor}-title"),
+            content,
+            id=anchor,
+            aria_labelledby=f"{anchor}-title",
+        )
         for anchor, title, content in parts
     )
     title = _title(view)
     nav = element("nav", element("ul", *(element("li", element("a", label, href=f"#{anchor}")) for anchor, label, _ in parts)),
                   aria_label="Sections")  # fmt: skip
     header = element("header", element("p", "Evidence report", class_="kicker"), element("h1", title), nav)
-    foot = element("footer", f"Made by evidence {__version__} from {Path(validation.path).name}. This file loads nothing and sends nothing.")
+    foot = element(
+        "footer",
+        f"Made by evidence {__version__} from {Path(validation.path).name}. This file loads nothing and sends nothing.",
+    )
     content = join((
         element("a", "Skip to the content", href="#main", class_="skip"), _banner(validation), header, element("main", body, id="main"), foot,
     ))  # fmt: skip
@@ -118,8 +136,16 @@ def _banner(validation: Validation) -> Markup:
         digest = validation.facts.get("archive SHA-256")
         said = f"{len(stages)} of {len(stages)} checks passed: {', '.join(stage.name for stage in stages)}."
         more = f" SHA-256 {digest}" if digest else ""
-        return element("div", element("strong", "\u2714 VERIFIED"), element("span", f" {name}. {said}{more}"), class_="banner good", role="status")
-    word = {1: "NOT VERIFIED", 2: "NOT VERIFIED, a check could not run", 3: "NOT VERIFIED, a verifier is blind"}[validation.exit_code]
+        return element(
+            "div",
+            element("strong", "\u2714 VERIFIED"),
+            element("span", f" {name}. {said}{more}"),
+            class_="banner good",
+            role="status",
+        )
+    word = {1: "NOT VERIFIED", 2: "NOT VERIFIED, a check could not run", 3: "NOT VERIFIED, a verifier is blind"}[
+        validation.exit_code
+    ]
     failed = "; ".join(
         f"{stage.name} ({', '.join(sorted({one.code for one in stage.findings})[:6]) or f'{stage.verified} of {stage.expected}'})"
         for stage in bad
@@ -173,7 +199,12 @@ def _document(title: str, body: Markup, plot_css: str, verified: bool) -> str:
         element("style", Markup(style)),
     ))  # fmt: skip
     code = element("script", Markup(script))
-    page = element("html", element("head", head), element("body", body, code, class_="verified" if verified else "unverified"), lang="en")
+    page = element(
+        "html",
+        element("head", head),
+        element("body", body, code, class_="verified" if verified else "unverified"),
+        lang="en",
+    )
     return f"<!DOCTYPE html>\n{page}\n"
 
 

@@ -8,6 +8,7 @@ line and a triangle: colour is never the only difference.
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,7 @@ _MARKS = {"A": "o", "B": "^"}
 _DASHES = {"A": "-", "B": (0, (4, 2))}
 _HUES = {"A": C["a"], "B": C["b"]}
 _WORDS = {"A": "A baseline", "B": "B candidate"}
-_SETTINGS: dict[str, Any] = {
+_SETTINGS: Any = {
     "svg.fonttype": "none", "svg.hashsalt": "evidence", "text.parse_math": False, "font.size": 9, "axes.spines.top": False,
     "axes.spines.right": False, "axes.edgecolor": C["muted"], "axes.labelcolor": C["ink"], "text.color": C["ink"],
     "xtick.color": C["muted"], "ytick.color": C["muted"], "xtick.labelcolor": C["ink"], "ytick.labelcolor": C["ink"],
@@ -123,7 +124,9 @@ class Plots:
             figure, axes = _axes(WIDE, 2.9, bottom=0.32, top=0.32)
             left, ticks = 0.0, []
             placed: list[tuple[float, Dot]] = []
-            widths = [max((dot.x for dot in dots), default=0) - min((dot.x for dot in dots), default=0) for _, dots in arms]
+            widths = [
+                max((dot.x for dot in dots), default=0) - min((dot.x for dot in dots), default=0) for _, dots in arms
+            ]
             gap = max([*widths, 1e-9]) * 0.12
             for (name, dots), width in zip(arms, widths, strict=True):
                 start = min((dot.x for dot in dots), default=0)
@@ -146,7 +149,9 @@ class Plots:
             axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=5, borderaxespad=0.2, handletextpad=0.2)
             return self._take(figure, label, titles)
 
-    def bars(self, bars: Sequence[Bar], axis: str, label: str, share: float | None = None, wide: bool = False) -> Markup:
+    def bars(
+        self, bars: Sequence[Bar], axis: str, label: str, share: float | None = None, wide: bool = False
+    ) -> Markup:
         """Baseline and candidate side by side; `share` marks that share of each baseline, as a gate asks for it."""
         with mpl.rc_context(_SETTINGS):
             figure, axes = _axes(WIDE if wide else NARROW, 2.6, top=0.32)
@@ -157,7 +162,9 @@ class Plots:
                          hatch=None if arm == "A" else "///", edgecolor=C["paper"], linewidth=0)  # fmt: skip
                 for place, value in enumerate(sides):
                     words = "unknown" if value is None else f"{value:.4g}"
-                    axes.annotate(words, (place + shift, value or 0), (0, 2), textcoords="offset points", ha="center", fontsize=8)
+                    axes.annotate(
+                        words, (place + shift, value or 0), (0, 2), textcoords="offset points", ha="center", fontsize=8
+                    )
             if share is not None:
                 drawn = False
                 for place, bar in enumerate(bars):
@@ -167,7 +174,9 @@ class Plots:
                         drawn = True
             axes.set_xticks(range(len(bars)), [bar.label for bar in bars])
             axes.grid(visible=False, axis="x")
-            axes.set_ylim(0, max([side or 0 for bar in bars for side in (bar.baseline, bar.candidate)], default=1) * 1.15 or 1)
+            axes.set_ylim(
+                0, max([side or 0 for bar in bars for side in (bar.baseline, bar.candidate)], default=1) * 1.15 or 1
+            )
             axes.set_ylabel(axis)
             axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
             return self._take(figure, label)
@@ -184,7 +193,13 @@ class Plots:
                 side = (low, row.limit) if row.at_most else (row.limit, high)
                 axes.barh(place, side[1] - side[0], 0.74, left=side[0], color=C["good"], alpha=0.16, linewidth=0)
                 axes.plot([row.limit, row.limit], [place - 0.37, place + 0.37], color=C["ink"], linewidth=1.4)
-                axes.plot([row.value], [place], "o" if row.holds else "X", color=C["good" if row.holds else "bad"], markersize=6)
+                axes.plot(
+                    [row.value],
+                    [place],
+                    "o" if row.holds else "X",
+                    color=C["good" if row.holds else "bad"],
+                    markersize=6,
+                )
                 axes.annotate("holds" if row.holds else "FAILS", (1.005, place), xycoords=("axes fraction", "data"),
                               va="center", fontsize=8.5)  # fmt: skip
             axes.set_yticks(range(len(rows)), [row.label for row in rows])
@@ -210,7 +225,9 @@ class Plots:
                 for place, count in enumerate(counts):
                     if count:
                         plate = {"boxstyle": "round,pad=0.15", "facecolor": C["paper"], "edgecolor": "none"}
-                        axes.annotate(str(count), (lefts[place] + count / 2, place), ha="center", va="center", bbox=plate)
+                        axes.annotate(
+                            str(count), (lefts[place] + count / 2, place), ha="center", va="center", bbox=plate
+                        )
                 lefts = [left + count for left, count in zip(lefts, counts, strict=True)]
             axes.set_yticks(range(len(rows)), [name for name, _ in rows])
             axes.set_ylim(len(rows) - 0.5, -0.5)
@@ -222,7 +239,12 @@ class Plots:
     def residency(self, columns: Sequence[str], rows: Mapping[str, Sequence[bool]], label: str) -> Markup:
         """Which model was resident at each observation, in order; a filled square is a resident one."""
         with mpl.rc_context(_SETTINGS):
-            figure, axes = _axes(WIDE, 0.2 + 0.26 * len(rows) + _room(columns) * 0.62, max(_room(list(rows)), _room(columns[:1]) * 0.8), _room(columns) * 0.62)
+            figure, axes = _axes(
+                WIDE,
+                0.2 + 0.26 * len(rows) + _room(columns) * 0.62,
+                max(_room(list(rows)), _room(columns[:1]) * 0.8),
+                _room(columns) * 0.62,
+            )
             for place, held in enumerate(rows.values()):
                 axes.plot([0, len(columns) - 1], [place, place], color=C["grid"], linewidth=1)
                 for filled, look in ((True, {"mfc": C["a"]}), (False, {"mfc": C["paper"]})):
@@ -241,7 +263,11 @@ class Plots:
         """Named instants on one time axis, above the spans in which something else went on."""
         with mpl.rc_context(_SETTINGS):
             count = len(events)
-            figure, axes = _axes(WIDE, 0.65 + 0.26 * (count + len(windows)), _room([*(name for _, name in events), *(name for name, *_ in windows)]))
+            figure, axes = _axes(
+                WIDE,
+                0.65 + 0.26 * (count + len(windows)),
+                _room([*(name for _, name in events), *(name for name, *_ in windows)]),
+            )
             first = min([at for at, _ in events] + [start for _, start, _ in windows])
             last = max([at for at, _ in events] + [end for _, _, end in windows])
             for place, (at, _) in enumerate(events):
@@ -250,7 +276,9 @@ class Plots:
                 axes.annotate(f"{at:.3f} s", (at, place), (7, 0), textcoords="offset points", va="center", fontsize=8.5)
             for place, (_, start, end) in enumerate(windows, count):
                 axes.barh(place, end - start, 0.5, left=start, color=C["a"])
-            axes.set_yticks(range(count + len(windows)), [*(name for _, name in events), *(name for name, _, _ in windows)])
+            axes.set_yticks(
+                range(count + len(windows)), [*(name for _, name in events), *(name for name, _, _ in windows)]
+            )
             axes.set_ylim(count + len(windows) - 0.4, -0.6)
             axes.set_xlim(first - (last - first) * 0.02, last + (last - first or 1) * 0.12)
             axes.grid(visible=False, axis="y")
@@ -263,7 +291,9 @@ class Plots:
         return self.drawings.take(output.getvalue(), label, titles or {})
 
 
-def _axes(width: float, height: float, left: float = 0.62, bottom: float = 0.48, top: float = 0.12, right: float = 0.12) -> tuple[Any, Any]:
+def _axes(
+    width: float, height: float, left: float = 0.62, bottom: float = 0.48, top: float = 0.12, right: float = 0.12
+) -> tuple[Any, Any]:
     """A figure with one plot in it, and room of so many inches on each side of the plot.
 
     Fixed room costs a third of the time that a layout engine takes, and a page has two hundred drawings.
@@ -284,6 +314,6 @@ def _apart(values: Sequence[float], least: float) -> list[float]:
     """The values moved up where needed, so that labels at them do not cover one another."""
     order = sorted(range(len(values)), key=values.__getitem__)
     places = list(values)
-    for before, one in zip(order, order[1:], strict=False):
+    for before, one in itertools.pairwise(order):
         places[one] = max(places[one], places[before] + least)
     return places

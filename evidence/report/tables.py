@@ -220,7 +220,13 @@ def render_csv(table: Table) -> str:
 
 
 def _field(value: Any) -> Any:
-    shown = "" if value is None else value if isinstance(value, int | float) and not isinstance(value, bool) else cell(value)
+    shown = (
+        ""
+        if value is None
+        else value
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else cell(value)
+    )
     formula = isinstance(shown, str) and shown.startswith(("=", "+", "-", "@", "\t", "\r")) and not _signed(shown)
     return f"'{shown}" if formula else shown
 

@@ -57,8 +57,12 @@ def test_every_sample_is_in_a_table_and_every_main_sample_is_a_mark(browser, rep
         samples = view.one(f"{entry['folder']}/samples.json")["samples"]
         found = browser.value(ROWS.replace("NAME", "samples"))
         mine = {row[1]: row for row in found if row[0] == entry["id"]}
-        assert {one["offer"]: tables.cell(one["ttftSeconds"]) for one in samples} == {offer: row[6] for offer, row in mine.items()}
-        titles = browser.value(f"[...document.querySelectorAll('#comparison-{entry['id']} use title')].map(one => one.textContent)")
+        assert {one["offer"]: tables.cell(one["ttftSeconds"]) for one in samples} == {
+            offer: row[6] for offer, row in mine.items()
+        }
+        titles = browser.value(
+            f"[...document.querySelectorAll('#comparison-{entry['id']} use title')].map(one => one.textContent)"
+        )
         assert sorted(titles) == sorted(one["offer"] for one in samples)
 
 
@@ -88,7 +92,10 @@ def test_tables_leave_as_csv_and_markdown(browser, report, package):
     browser.value("""document.querySelector('table[data-table="decisions"]').parentElement.nextSibling
         .querySelectorAll('button').forEach(one => one.click())""")
     comma, bars = browser.value("Promise.all(window.kept.map(one => one.text()))")
-    assert comma.splitlines()[0] == "comparison,kind,decision,qualified,failed gates,disqualifications,requalification,synthetic"
+    assert (
+        comma.splitlines()[0]
+        == "comparison,kind,decision,qualified,failed gates,disqualifications,requalification,synthetic"
+    )
     assert bars.splitlines()[1] == "| --- | --- | --- | --- | --- | --- | --- | --- |"
     assert len(comma.splitlines()) == len(tables.read_package(package).comparisons) + 1
 
@@ -96,14 +103,22 @@ def test_tables_leave_as_csv_and_markdown(browser, report, package):
 def test_it_is_walked_by_keyboard_and_heard(browser, report):
     browser.open(report)
     assert browser.value("document.documentElement.lang") == "en"
-    assert browser.value("[...document.querySelectorAll('svg.plot')].every(one => one.getAttribute('aria-label').length > 20)")
-    assert browser.value("[...document.querySelectorAll('table')].every(one => one.caption && one.querySelector('th[scope]'))")
-    assert browser.value("[...document.querySelectorAll('.scroll')].every(one => one.tabIndex === 0 && one.getAttribute('aria-label'))")
+    assert browser.value(
+        "[...document.querySelectorAll('svg.plot')].every(one => one.getAttribute('aria-label').length > 20)"
+    )
+    assert browser.value(
+        "[...document.querySelectorAll('table')].every(one => one.caption && one.querySelector('th[scope]'))"
+    )
+    assert browser.value(
+        "[...document.querySelectorAll('.scroll')].every(one => one.tabIndex === 0 && one.getAttribute('aria-label'))"
+    )
     assert browser.value("document.querySelectorAll('h1').length") == 1
     assert browser.value("[...document.querySelectorAll('select')].every(one => one.labels.length === 1)")
     ids = browser.value("[...document.querySelectorAll('[id]')].map(one => one.id)")
     assert len(ids) == len(set(ids))
-    assert browser.value("[...document.querySelectorAll('a[href^=\"#\"]')].every(one => document.getElementById(one.hash.slice(1)))")
+    assert browser.value(
+        "[...document.querySelectorAll('a[href^=\"#\"]')].every(one => document.getElementById(one.hash.slice(1)))"
+    )
     browser.call("Input.dispatchKeyEvent", type="keyDown", key="Tab", code="Tab", windowsVirtualKeyCode=9)
     assert browser.value("document.activeElement.className") == "skip"
 

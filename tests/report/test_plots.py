@@ -49,7 +49,10 @@ def test_drawings_of_one_page_share_no_identifier_and_use_none_that_is_not_there
 
 
 def test_every_sample_is_a_mark_with_its_words():
-    dots = [Dot(place, place % 7, kind, f"{kind} {place}") for place, kind in enumerate(["A", "B", "warm", "unstreamed", "failed"] * 9)]
+    dots = [
+        Dot(place, place % 7, kind, f"{kind} {place}")
+        for place, kind in enumerate(["A", "B", "warm", "unstreamed", "failed"] * 9)
+    ]
     drawn = ElementTree.fromstring(Plots(Drawings()).samples([("1.", dots)], "s", "all"))
     assert sorted(one.text for one in drawn.iter("title")) == sorted(dot.title for dot in dots)
     assert all(one.find("title") is not None for one in drawn.iter("use") if len(one))
