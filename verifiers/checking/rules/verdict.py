@@ -109,10 +109,8 @@ def requalified(subject: Comparison) -> bool:
     """Whether an accepted attempt of this profile, engine and topology, begun later, ran with the candidate's value."""
     setting, data = subject.data["setting"], subject.data
     right = (data["profile"], data["engine"], data["topology"], "SUCCESS", True, True)
-    for name in subject.view.below("results/converged"):
-        if not name.endswith("/attempt.json"):
-            continue
-        attempt = peek(subject.view, name)
+    for folder in subject.view.folders("results/converged"):
+        attempt = peek(subject.view, folder + "/attempt.json")
         try:
             keys = ("profile", "engine", "topology", "outcome", "ended")
             fits = (*(attempt[key] for key in keys), attempt["scope"]["accepted"]) == right
