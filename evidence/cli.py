@@ -29,6 +29,15 @@ def _near(message: str) -> str:
     return message.replace(here + os.sep, "") if len(here) > 1 else message
 
 
+def _say_error(message: str, hint: str) -> None:
+    """Two lines on standard error, the second only where there is a hint."""
+    click.secho("error:", fg="red", err=True, nl=False)
+    click.echo(f" {_near(message)}", err=True)
+    if hint:
+        click.secho("hint:", fg="cyan", err=True, nl=False)
+        click.echo(f" {_near(hint)}", err=True)
+
+
 class Command(click.Group):
     """Turns an EvidenceError into `error:` and `hint:` lines and its exit code, and never shows a traceback."""
 
@@ -36,11 +45,7 @@ class Command(click.Group):
         try:
             return super().invoke(context)
         except EvidenceError as error:
-            click.secho("error:", fg="red", err=True, nl=False)
-            click.echo(f" {_near(error.message)}", err=True)
-            if error.hint:
-                click.secho("hint:", fg="cyan", err=True, nl=False)
-                click.echo(f" {_near(error.hint)}", err=True)
+            _say_error(error.message, error.hint)
             sys.exit(error.code)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -127,6 +132,11 @@ def capture(campaign: Path, names: tuple[str, ...], everything: bool, runs: Path
         if not as_json:
             words = [name, "complete" if result.complete else "incomplete", result.outcome, result.reason]
             click.echo(f"{': '.join(word for word in words if word)}: {result.run}")
+        if not result.complete:
+            _say_error(
+                f"{name}: {result.message or result.reason}",
+                f"{result.run} holds what was recorded; `evidence build` packages it as incomplete",
+            )
         if result.reason == "OPERATOR":
             break
     if as_json:
