@@ -230,6 +230,7 @@ def forge_comparison(runs: Path, campaign: Campaign, name: str, number: int = 0,
         for sequence, (repetition, arm) in enumerate(ORDER, 1):
             _forge_arm(forge, campaign, name, sequence, repetition, arm)
         journal.write("run-ended", endedAt=_at(clock), complete=True)
+    journal.unsynced.clear()  # nothing here has to survive a power cut
     journal.close()
     return journal.folder
 
@@ -335,6 +336,7 @@ def forge_attempt(
         journal.write("run-ended", endedAt=_at(clock), complete=True)
     except Killed:
         pass
+    journal.unsynced.clear()  # nothing here has to survive a power cut
     journal.close()
     return journal.folder
 
@@ -377,7 +379,7 @@ def _campaign_text(
         for number in range(1, engines + 1):
             for surface in ("native", "rr"):
                 yield f"[[case]]\nid = '{name}-{surface}-{number}'\nprofile = '{name}'\nengine = 'synthetic-{number}'"
-                yield f"topology = 'two-worker'\nsurface = '{surface}'\nrequests = 8"
+                yield f"topology = 'two-worker'\nsurface = '{surface}'\nrequests = 8\nmax_tokens = {max(tokens, 64)}"
     open_ones = [name for name, state in profiles.items() if state == "accessible"]
     for number in range(comparisons):
         profile, engine = open_ones[number % len(open_ones)], number % engines + 1

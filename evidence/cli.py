@@ -227,12 +227,22 @@ def validate(
 @click.argument("path", type=HERE)
 @click.option("--format", "form", type=TABLES, default="table", show_default=True)
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
-@example("evidence show dist/demo-evaluation.tgz --format markdown")
-def show(path: Path, form: str) -> None:
+@click.option(
+    "--export", "folder", type=HERE, help="Write every table, sample and offer as CSV into this folder instead."
+)
+@example(
+    "evidence show dist/demo-evaluation.tgz --format markdown", "evidence show dist/demo-evaluation.tgz --export csv"
+)
+def show(path: Path, form: str, folder: Path | None) -> None:
     """Print matrix, comparisons with pairs, gates with both sides and margin, and decisions."""
-    from evidence.report import tables
+    from evidence.report import exports, tables
 
-    click.echo(tables.show(tables.read_package(path), form))
+    view = tables.read_package(path)
+    if folder is None:
+        click.echo(tables.show(view, form))
+    else:
+        for written in exports.export(view, folder):
+            click.echo(written)
 
 
 @main.command()
@@ -249,6 +259,77 @@ def matrix(path: Path, profile: str | None, engine: str | None, outcome: str | N
 
     view = tables.read_package(path)
     click.echo(tables.matrix(view, profile=profile, engine=engine, outcome=outcome, format=form))
+
+
+@main.command()
+@click.argument("path", type=HERE)
+@click.option("--output", type=HERE, required=True, help="The HTML file to write.")
+@MUTATION
+@quiet
+@example("evidence report dist/demo-evaluation.tgz --output report.html")
+def report(path: Path, output: Path, mutation_control: str | None, quiet: bool) -> None:
+    """Verify a package, then draw it as one self-contained HTML page.
+
+    The page is written whatever the verdict and carries it on every screen; the exit code is that of `evidence verify`.
+    """
+    from evidence.report.page import write_report
+
+    validation = write_report(path, output, mutation_control=mutation_control, quiet=quiet)
+    click.echo(f"{output}: {validation.verdict}, {output.stat().st_size} bytes")
+    sys.exit(validation.exit_code)
+
+
+@main.command()
+@click.argument("old", type=HERE)
+@click.argument("new", type=HERE)
+@click.option("--format", "form", type=TABLES, default="table", show_default=True)
+@click.option("--json", "form", flag_value="json", help="The same as --format json.")
+@example("evidence diff published/demo-evaluation.tgz dist/demo-evaluation.tgz --format markdown")
+def diff(old: Path, new: Path, form: str) -> None:
+    """Say what changed between two packages: outcomes, decisions, gates, settings, versions, files."""
+    from evidence.diff import diff as compare
+
+    click.echo(compare(old, new, form))
+
+
+@main.group()
+def lifecycle() -> None:
+    """Derive lifecycle records from raw events, and print them."""
+
+
+@lifecycle.command("summarize")
+@click.argument("runs", nargs=-1, required=True, type=HERE)
+@click.option("--output", type=HERE, required=True, help="A new folder for record.json and its evidence.")
+@click.option("--title", default="", help="The record's title (default: from the protocols).")
+@example("evidence lifecycle summarize runs/cpu-crash-20261130t085731.298220z --output record")
+def summarize(runs: tuple[Path, ...], output: Path, title: str) -> None:
+    """Derive one record, sanitised, from the raw events of one or more finished runs."""
+    from evidence.lifecycle.bundle import summarize as derive
+
+    click.echo(derive(runs, output, title))
+
+
+@lifecycle.command("timeline")
+@click.argument("record", type=HERE)
+@example("evidence lifecycle timeline archive/lifecycle-cpu/record.json")
+def lifecycle_timeline(record: Path) -> None:
+    """Print what happened when, from a record file."""
+    import json
+
+    from evidence.lifecycle.timeline import render_timeline
+
+    click.echo(render_timeline(json.loads(record.read_bytes())))
+
+
+@main.command()
+@click.argument("config", type=HERE)
+@click.option("--logs", type=HERE, help="Folder of the engines' output (default: a temporary one).")
+@example("evidence serve campaigns/lifecycle/supervisor-cpu.toml")
+def serve(config: Path, logs: Path | None) -> None:
+    """Host several engine processes on one device behind one address, until interrupted."""
+    from evidence.supervisor.__main__ import main as run
+
+    sys.exit(run([str(config), *(["--logs", str(logs)] if logs else [])]))
 
 
 @main.group()

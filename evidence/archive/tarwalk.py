@@ -126,7 +126,8 @@ def walk(
             stream.at = stop + count
             digest = sha256(content).hexdigest()
         elif size <= WHOLE:
-            content = stream.take(size)
+            # Copied: the padding may lie in the next piece, and asking for that gives this one's memory away.
+            content = bytes(stream.take(size))
             if len(content) < size:
                 raise _truncated(stream, name, path, size)
             digest = sha256(content).hexdigest()

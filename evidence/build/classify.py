@@ -3,9 +3,7 @@
 Nothing here is shared with the judge: the verifiers read the same bytes with rules of their own, so one
 wrong rule shows as a disagreement. The law is section 4 of docs/format.md.
 
-Streams of an engine are hundreds of events that differ in one string. `_thin` proves that of a body and
-drops the events in between, so that a campaign of ten thousand streams is read in seconds; whatever does
-not fit its proof is read event by event.
+Streams are read from the few events that `thinning` leaves of them, where it proves that the others say nothing else.
 """
 
 from __future__ import annotations
@@ -16,13 +14,12 @@ from typing import Any
 
 import orjson
 
+from evidence.build import thinning
+
 Json = dict[str, Any]
 
 # A number that no body holds parts the events in one call of the parser; see `_objects`.
 _FENCE = b"918273645546372819"
-_MARK = b"\xe2\x81\xa3thin\xe2\x81\xa3"
-_OPENINGS = (b'"content":"', b'"content": "')
-_CONTROL = bytes(range(32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +114,30 @@ def events(body: bytes) -> list[tuple[str, bytes]]:
 
 
 def _stream(body: bytes, kind: str, owes_done: bool) -> Reading:
-    dispatched = events(_thin(body))
+    thinned = thinning.thin(body)
+    if thinned is None:
+        return _events(body, kind, owes_done)
+    # Streams with the same frame say the same, whatever their words and their id are.
+    key = (thinned.frame, thinned.worded, kind, owes_done)
+    found = _known.get(key)
+    if found is None:
+        found = _events(thinned.rest, kind, owes_done)
+        if len(_known) >= _KNOWN:
+            _known.clear()
+        _known[key] = found
+    return found
+
+
+_known: dict[tuple[bytes, bool, str, bool], Reading] = {}
+_KNOWN = 256
+
+
+def _events(rest: bytes, kind: str, owes_done: bool) -> Reading:
+    dispatched = events(rest)
     if not dispatched:
         raise _Malformed
     try:
-        body.decode("utf-8")
+        rest.decode("utf-8")
     except UnicodeDecodeError:
         raise _Malformed from None
     done = any(data == b"[DONE]" for _, data in dispatched)
@@ -162,69 +178,6 @@ def _objects(payloads: list[bytes]) -> list[Json]:
     if not all(isinstance(item, dict) for item in parsed):
         raise _Malformed
     return list(parsed)
-
-
-def joint(body: bytes) -> bytes | None:
-    """The bytes between the content strings of two neighbouring events, where a body has such a pattern.
-
-    It begins with the quote that closes one content and ends with the quote that opens the next.
-    """
-    for opening in _OPENINGS:
-        first = body.find(opening)
-        # The first chunk is often the role's, so the pattern is taken one event further on.
-        start = body.find(opening, first + 1) if first >= 0 else -1
-        if start < 0:
-            continue
-        close = body.find(b'"', start + len(opening))
-        after = body.find(opening, close)
-        if close < 0 or after < 0:
-            continue
-        found = body[close : after + len(opening)]
-        if found.count(b"\n") >= 2 and len(found) <= 4096:
-            return found
-    return None
-
-
-def _thin(body: bytes) -> bytes:
-    """The body without the events between its first and last few that differ from another in content alone.
-
-    Proved, not guessed: between two equal joints stands a string without quote, backslash or control
-    character, so an event is the same JSON for every such string; the pattern with a mark in place of the
-    string must read as a plain content delta. Otherwise the body comes back whole.
-    """
-    between = joint(body)
-    if between is None:
-        return body
-    parts = body.split(between)
-    if len(parts) < 6:
-        return body
-    middle = b"".join(parts[2:-2])
-    if b'"' in middle or b"\\" in middle or middle.translate(None, _CONTROL) != middle:
-        return body
-    probe = between[between.rfind(b"\n") + 1 :] + _MARK + between[: between.find(b"\n")] + b"\n\n"
-    if not _is_content(probe) or not any(parts[2:-2]):
-        return body
-    keep = next(part for part in parts[2:-2] if part)
-    return between.join([*parts[:2], keep, *parts[-2:]])
-
-
-def _is_content(probe: bytes) -> bool:
-    found = events(probe)
-    if len(found) != 1 or found[0][0]:
-        return False
-    try:
-        item = orjson.loads(found[0][1])
-        choice = item["choices"][0]
-        delta = choice["delta"]
-        return (
-            delta["content"] == _MARK.decode()
-            and choice.get("finish_reason") is None
-            and item.get("error") is None
-            and not isinstance(item.get("usage"), dict)
-            and set(delta) <= {"content", "role"}
-        )
-    except (orjson.JSONDecodeError, KeyError, IndexError, TypeError):
-        return False
 
 
 def _document(body: bytes, kind: str) -> Reading:

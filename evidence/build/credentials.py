@@ -60,21 +60,67 @@ ASSIGNED = re.compile(
     rb"|(?:hf|hub|auth|access|api|bearer|refresh|session|id)[_-]?token|[A-Z0-9]_TOKEN)"
     rb"(?:\\?[\"'])?\s*(?:[:=,]|\s)\s*(?:\\?[\"'])?(?![{<$%*]|null\b|true\b|false\b|none\b)([^\s\"'\\,}{\]]{6,})"
 )
-_ASSIGNED_WORDS = (b"api", b"auth", b"key", b"secret", b"pass", b"token")
+# Every find of it holds one of these; the package's own keys (`completionTokens`, `tokenIdsSha256`) hold none.
+_ASSIGNED_WORDS = (b"key", b"secret", b"passw", b"passphrase", b"_token", b"-token", b"hftoken", b"hubtoken", b"authtoken",
+                   b"accesstoken", b"apitoken", b"bearertoken", b"refreshtoken", b"sessiontoken", b"idtoken")  # fmt: skip
+
+
+# One search for what no token lacks, before each is looked for by itself.
+_ANY_SHAPE = re.compile(b"|".join(b"(?:" + shape.pattern + b")" for shape in _SHAPES.values()))
+_ANY_LITERAL = re.compile(
+    b"|".join(
+        re.escape(literal)
+        for literal in (*TOKENS, *(one for name, all_of in DETECTORS.items() if name not in _SHAPES for one in all_of))
+    )
+)
+# Every token holds a run of so many characters of this alphabet, where prose and numbers hold none.
+_RUN = b"a" * 16
+_TOKEN_BYTES = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_+/=-.:")
+_ALPHABET = bytes(97 if place in _TOKEN_BYTES else 32 for place in range(256))
 
 
 def suspicious(text: bytes) -> bool:
     """Whether the text may hold a credential; cheap, and true for more than holds one."""
     lower = text.lower()
-    if any(literal in lower and shape.search(text) for literal, shape in TOKENS.items()):
-        return True
     if (b"authorization" in lower or b"bearer" in lower) and (AUTHORIZATION.search(text) or BEARER.search(text)):
         return True
-    return any(_wanted(name, lower, text) for name in DETECTORS)
+    if (b"://" in text and b"@" in text) or b"private key" in lower or b"putty-user-key" in lower:
+        return True
+    if b"aws" in lower and _SHAPES["aws.AWSKeyDetector"].search(text):
+        return True
+    if b"AKC" in text or (b"AP" in text and _SHAPES["artifactory.ArtifactoryDetector"].search(text)):
+        return True
+    long = _long_words(text)
+    return bool(long) and _holds_token(long)
+
+
+def _long_words(text: bytes) -> bytes:
+    """The words that are long enough to be tokens, one a line."""
+    shape = text.translate(_ALPHABET)
+    found = []
+    at = shape.find(_RUN)
+    while at >= 0:
+        end = shape.find(b" ", at)
+        end = len(text) if end < 0 else end
+        found.append(text[shape.rfind(b" ", 0, at) + 1 : end])
+        at = shape.find(_RUN, end)
+    return b"\n".join(found)
+
+
+def _holds_token(words: bytes) -> bool:
+    if _ANY_SHAPE.search(words) is None and _ANY_LITERAL.search(words.lower()) is None:
+        return False
+    lower = words.lower()
+    return any(literal in lower and shape.search(words) for literal, shape in TOKENS.items()) or any(
+        _wanted(name, lower, words) for name in DETECTORS
+    )
 
 
 def _wanted(name: str, lower: bytes, text: bytes) -> bool:
-    if not any(literal in lower for literal in DETECTORS[name]):
+    for literal in DETECTORS[name]:
+        if literal in lower:
+            break
+    else:
         return False
     if name == "basic_auth.BasicAuthDetector":
         return b"@" in text

@@ -19,12 +19,13 @@ import orjson
 
 from evidence import records, shipped
 from evidence.archive import layout
-from evidence.build import arms, comparisons, converged, identities, incomplete, lifecycle, manifest, matrix, pd, readme
+from evidence.build import comparisons, identities, lifecycle, manifest, matrix, pd, readme
 from evidence.build import recipes as recipe_room
 from evidence.build import registries as registry_room
 from evidence.build.archive import write_archive, write_digests
 from evidence.build.comparisons import Settled
 from evidence.build.converged import Packed
+from evidence.build.packing import Packer, Result, Task
 from evidence.build.privacy import Machine, Scanner
 from evidence.build.runs import Run, find_runs
 from evidence.build.tree import Tree
@@ -109,10 +110,12 @@ def _gather(
     for path, data in shipped.files().items():
         tree.add(path.removeprefix("verifiers/"), data, trusted=True)
     facts = manifest.Facts()
-    packed = [converged.pack(run, campaign, tree) for run in _each(found, "attempt", facts, campaign, progress)]
+    packer = Packer(campaign, tree)
+    attempts = [Task(run) for run in found if run.kind == "attempt"]
+    packed = [one for one in _each(packer, attempts, facts, progress) if isinstance(one, Packed)]
     status = "IN_PROGRESS_NOT_FINAL" if preparation else campaign.status
     rows = matrix.build(campaign, packed, status)
-    settled, aborted = _comparisons(campaign, found, packed, facts, tree, progress)
+    settled, aborted = _comparisons(campaign, found, packed, facts, packer, progress)
     if not preparation:
         tree.refusals += comparisons.check_named(campaign, found)
     tree.add("runtime-matrix.json", records.to_bytes(rows))
@@ -161,39 +164,38 @@ def _comparisons(
     found: Sequence[Run],
     packed: Sequence[Packed],
     facts: manifest.Facts,
-    tree: Tree,
+    packer: Packer,
     progress: Progress,
 ) -> tuple[list[Settled], list[records.IncompleteEntry]]:
     """Complete comparisons and incomplete ones, oldest first."""
-    whole = [run for run in found if run.kind == "comparison" and run.complete]
-    ids = comparisons.folder_ids(whole)
+    mine = [run for run in found if run.kind == "comparison"]
+    ids = comparisons.folder_ids([run for run in mine if run.complete])
+    tasks = [
+        Task(
+            run, ids.get(run.id), recipe_room.requalifying(campaign, run.name, packed, run.started_at) is not None
+        )
+        for run in mine
+    ]  # fmt: skip
     settled: list[Settled] = []
-    aborted = []
-    for run in _each(found, "comparison", facts, campaign, progress):
-        if run.id not in ids:
-            aborted.append(incomplete.pack(run, campaign, tree))
-            continue
-        again = recipe_room.requalifying(campaign, run.name, packed, run.started_at)
-        one = comparisons.pack(run, ids[run.id], campaign, tree, requalified=again is not None)
-        settled += [one] if one is not None else []
+    aborted: list[records.IncompleteEntry] = []
+    for one in _each(packer, tasks, facts, progress):
+        if isinstance(one, Settled):
+            settled.append(one)
+        elif isinstance(one, records.IncompleteEntry):
+            aborted.append(one)
     return settled, aborted
 
 
-def _each(
-    found: Sequence[Run], kind: str, facts: manifest.Facts, campaign: Campaign, progress: Progress
-) -> Iterator[Run]:
-    """The runs of one kind, their dates and engines noted, each forgotten when the next is asked for."""
-    for run in found:
-        if run.kind != kind:
-            continue
+def _each(packer: Packer, tasks: Sequence[Task], facts: manifest.Facts, progress: Progress) -> Iterator[Result]:
+    """The results of the tasks in their order, their runs' dates and engines noted."""
+    for outcome in packer.pack(tasks):
+        run = outcome.run
         progress.phase(run.name)
-        yield run
         facts.started.append(run.started_at)
         facts.ended += [run.ended_at] if run.ended_at is not None else []
-        for event in arms.identity_of(run, campaign):
-            facts.identities[event["engine"]] = event
-        run.forget()
+        facts.identities |= outcome.engines
         progress.advance()
+        yield outcome.result
 
 
 def _refuse(campaign: Campaign, tree: Tree) -> None:

@@ -22,15 +22,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evidence.build import classify, credentials
+from evidence.build import credentials, thinning
 from evidence.campaign import PrivacyException
 
 # Four numbers with dots that are no part of a longer number, a version (`v1.2.3.4`) or a word.
 _IPV4 = re.compile(rb"(?<![0-9A-Za-z_.])(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![0-9A-Za-z_]|\.[0-9])")
 # What is allocated at all: global unicast, unique local and link local. `[::2]` in a program is no address.
 _IPV6 = re.compile(rb"(?<![0-9A-Za-z:.])(?:[23][0-9a-fA-F]{3}|[fF][cCdD][0-9a-fA-F]{2}|[fF][eE][89abAB][0-9a-fA-F]):[0-9a-fA-F:]{1,34}(?![0-9A-Za-z:])")  # fmt: skip
-_DOTS = re.compile(rb"[0-9]\.[0-9]{1,3}\.[0-9]")
-_COLONS = re.compile(rb":[0-9a-fA-F]{1,4}:|::")
+# Text with every digit, or every hexadecimal digit, as a 0 can be searched for the bones of an address.
+_DIGITS = bytes(48 if chr(place).isdigit() and place < 128 else place for place in range(256))
+_HEX = bytes(48 if place < 128 and chr(place) in "0123456789abcdefABCDEF" else place for place in range(256))
+_DOTTED = (b"0.0.0", b"0.00.0", b"0.000.0")
+# Any of these is reason to look closer: names of clouds, and what weights, tokenizers and templates hold.
+_MARKERS = (b"Users\\", b".internal", b".cluster.local", b"GGUF", b'"data_offsets"', b"\x80\x02", b"\x80\x03", b"\x80\x04",
+            b"\x80\x05", b"PK\x03\x04", b'"merges"', b'"vocab"', b"#version: 0.2", b"<unk>", b"added_tokens_decoder")  # fmt: skip
 _DOCUMENTATION = [
     ipaddress.ip_network(text)
     for text in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20")
@@ -41,6 +46,10 @@ _DEVICE = re.compile(rb"\b(?:GPU|MIG)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-
 _TEMPLATE = re.compile(rb"\{%-?\s*(?:for|if|set|macro|generation)\b")
 _TEMPLATE_WORDS = (b"add_generation_prompt", b"for message in", b"bos_token", b"message['role']", b'message["role"]', b'message[\\"role\\"]', b"message.role")  # fmt: skip
 _CONTENT = re.compile(rb'"(?:content|text|reasoning|reasoning_content)":\s?"((?:[^"\\]|\\.)*)"')
+_PROSE = bytes(place for place in range(256) if place >= 128 or chr(place).isalpha() or chr(place) in " \n.,;!?'()*-")
+_WORDS = bytes(97 if place < 128 and (chr(place).isalpha() or place == 45) else 32 for place in range(256))
+_RUN = b"a" * 11
+_NAMED = (b".internal", b".cluster.local", b"GPU-", b"MIG-", b"PRIVATE KEY", b"GGUF")
 # Names that many machines share, and that ordinary text contains.
 _COMMON_NAMES = frozenset(
     [
@@ -140,36 +149,57 @@ def _telling(name: str) -> bool:
 
 @dataclass
 class Scanner:
-    """Looks at every file of one package; `findings` grows until there are 50, `lifted` counts exceptions used."""
+    """Looks at every file of one package; `findings` grows until there are 50."""
 
     machine: Machine = field(default_factory=Machine.here)
     exceptions: Sequence[PrivacyException] = ()
     findings: list[Finding] = field(default_factory=list)
 
-    def scan(self, path: str, data: bytes, *, body: bool = False) -> None:
-        """Note what must not be published. `body`: bytes that a client sent or a server answered, not a publisher's."""
-        if len(self.findings) < 50 and self._suspicious(data, body):
+    def __post_init__(self) -> None:
+        machine = self.machine
+        self._words = (*machine.hosts, *machine.users, *machine.homes, *_MARKERS)
+        self._named = (*machine.hosts, *machine.users, *_NAMED)
+        self._frames: set[bytes] = set()
+
+    def scan(self, path: str, data: bytes, *, body: bool = False, free: bytes | None = None) -> None:
+        """Note what must not be published.
+
+        `body`: bytes that a client sent or a server answered, not a publisher's. `free`: all the text in `data` that is
+        no number, hash or name of this project's own, one piece a line; it is looked at first.
+        """
+        if len(self.findings) < 50 and self._suspicious(data if free is None else free, body):
             self.findings += [found for found in self._thorough(path, data, body) if not self._lifted(found)]
 
     def _suspicious(self, data: bytes, body: bool) -> bool:
-        text = condensed(data) if body else data
-        return self._hints(text, body) or (body and self._hints(joined(data), body))
+        """Whether a closer look is worth it: false for nearly every file, and for none that holds a finding."""
+        thinned = thinning.thin(data) if body else None
+        if thinned is None:
+            return self._hints(data, body) or (body and self._hints(joined(data), body))
+        if thinned.frame not in self._frames:
+            if self._hints(thinned.rest, body):
+                return True
+            if len(self._frames) >= 256:
+                self._frames.clear()
+            self._frames.add(thinned.frame)
+        words = thinned.lines + b"\n" + thinned.lines.replace(b"\n", b"")
+        return self._hints(words, body) or self._hints(thinned.identifier, body)
 
     def _hints(self, text: bytes, body: bool) -> bool:
-        if any(magic in text for magic in (b"GGUF", b'"data_offsets"', b"\x80\x02", b"\x80\x04", b"PK\x03\x04")):
+        if b"\\" in text:
+            text = unescaped(text)
+        if not text.translate(None, _PROSE):
+            # Letters and plain punctuation: no address, path, setting or token but one of letters alone.
+            return _has_any(text, self._named) or (_RUN in text.translate(_WORDS) and credentials.suspicious(text))
+        digits = text.translate(_DIGITS)
+        if b"0.0" in digits and _has_any(digits, _DOTTED) and _IPV4.search(text):
             return True
-        if (_DOTS.search(text) and _IPV4.search(text)) or (_COLONS.search(text) and _IPV6.search(text)):
+        if (b"::" in text or b"0:0" in text.translate(_HEX)) and _IPV6.search(text):
             return True
-        machine = self.machine
-        if any(word in text for word in (*machine.hosts, *machine.users, *machine.homes)):
+        if b"/" in text and (b"/home/" in text or b"/root/" in text or b"/Users/" in text):
             return True
-        if b"/home/" in text or b"/root/" in text or b"Users" in text or b"GPU-" in text or b"MIG-" in text:
+        if _has_any(text, self._words):
             return True
-        if b"internal" in text or b".cluster.local" in text or b"ip-" in text or b"{%" in text:
-            return True
-        if b'"merges"' in text or b'"vocab"' in text or b"#version: 0.2" in text or b"<unk>" in text:
-            return True
-        if b"chat_template" in text or b"added_tokens_decoder" in text:
+        if b"{%" in text or (b"-" in text and (b"GPU-" in text or b"MIG-" in text or b"ip-" in text)):
             return True
         return credentials.suspicious(text) or (not body and credentials.assigned(text))
 
@@ -185,7 +215,8 @@ class Scanner:
         if body:
             lines += [("the joined contents", line) for line in joined(data).split(b"\n")]
         seen = set()
-        for place, line in lines:
+        for place, raw in lines:
+            line = unescaped(raw) if b"\\" in raw else raw
             for kind, text in (*self._names(line), *credentials.find(line, settings=not body)):
                 if (place, kind, text) not in seen:
                     seen.add((place, kind, text))
@@ -217,26 +248,25 @@ class Scanner:
                     yield kind, word.decode("utf-8", "replace")
 
 
-def condensed(body: bytes) -> bytes:
-    """What of a stream differs from event to event, and one copy of what does not.
-
-    The joint between two contents begins and ends with a quote, which no pattern here reaches across.
-    """
-    between = classify.joint(body)
-    if between is None:
-        return body
-    return body.replace(between, b'"\n"') + b"\n" + between
+def _has_any(text: bytes, words: Sequence[bytes]) -> bool:
+    # A plain loop: this runs for every body, and a generator would cost more than the search.
+    for word in words:  # noqa: SIM110
+        if word in text:
+            return True
+    return False
 
 
 def joined(body: bytes) -> bytes:
     """The text that a streamed answer adds up to, roughly: an address may be cut over several events."""
-    between = classify.joint(body)
-    if between is not None:
-        text = body.replace(between, b"")
-        if 2 * len(text) < len(body):
-            return text
     contents = _CONTENT.findall(body)
     return b"".join(contents) if len(contents) > 1 else b""
+
+
+def unescaped(text: bytes) -> bytes:
+    """JSON's escapes as what they stand for, as far as they would hide where a word begins or a path goes on."""
+    for escape, meaning in ((b"\\n", b" "), (b"\\t", b" "), (b"\\r", b" "), (b"\\/", b"/"), (b'\\"', b'"')):
+        text = text.replace(escape, meaning)
+    return text
 
 
 def _private_or_public(text: bytes) -> bool:

@@ -21,7 +21,7 @@ class Bodies:
     """The bodies of one folder of the package, `prefix` ending with a slash: digest -> which source has it."""
 
     prefix: str
-    sources: tuple[Path, ...]
+    sources: tuple[str, ...]
     digests: bytes = b""
     owners: bytes = b""
 
@@ -29,7 +29,7 @@ class Bodies:
         """(path in the package, hash, file), sorted by hash."""
         for place, owner in enumerate(self.owners):
             name = self.digests[32 * place : 32 * place + 32].hex()
-            yield self.prefix + name, name, self.sources[owner] / name
+            yield self.prefix + name, name, Path(f"{self.sources[owner]}/{name}")
 
     def __len__(self) -> int:
         return len(self.owners)
@@ -46,13 +46,16 @@ class Tree:
     bodies: list[Bodies] = field(default_factory=list)
     payload_bytes: int = 0
 
-    def add(self, path: str, data: bytes, *, trusted: bool = False) -> str:
-        """Stage one file and return its hash. `trusted`: bytes pinned by this project, not searched for secrets."""
+    def add(self, path: str, data: bytes, *, trusted: bool = False, free: bytes | None = None) -> str:
+        """Stage one file and return its hash.
+
+        `trusted`: bytes pinned by this project, or searched already. `free` is that of `Scanner.scan`.
+        """
         digest = hashlib.sha256(data).hexdigest()
         if path in self.files:
             self.refusals.append(f"{path}: found a second file of this name, expected one")
         if not trusted:
-            self.scanner.scan(path, data)
+            self.scanner.scan(path, data, free=free)
         self.payload_bytes += len(data)
         if trusted:
             self.files[path] = (digest, data)
@@ -62,7 +65,7 @@ class Tree:
             self.files[path] = (digest, staged)
         return digest
 
-    def add_bodies(self, prefix: str, owners: Mapping[str, int], sources: tuple[Path, ...]) -> None:
+    def add_bodies(self, prefix: str, owners: Mapping[str, int], sources: tuple[str, ...]) -> None:
         """Take the bodies of one folder: hash -> place in `sources`; they were read and checked before."""
         if not owners:
             return
@@ -72,6 +75,17 @@ class Tree:
             Bodies(prefix, sources, b"".join(bytes.fromhex(name) for name in names), bytes(owners[n] for n in names)),
             key=lambda room: room.prefix,
         )
+
+    def absorb(self, other: Tree) -> None:
+        """Take over what another tree holds; its staged files lie where this one's do."""
+        for path in other.files.keys() & self.files.keys():
+            self.refusals.append(f"{path}: found a second file of this name, expected one")
+        self.files |= other.files
+        self.refusals += other.refusals
+        self.scanner.findings += other.scanner.findings
+        self.payload_bytes += other.payload_bytes
+        for room in other.bodies:
+            insort(self.bodies, room, key=lambda one: one.prefix)
 
     def count_bodies(self) -> int:
         return sum(len(room) for room in self.bodies)

@@ -17,7 +17,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from decimal import Decimal
@@ -162,8 +162,10 @@ class Journal:
             os.close(self.descriptor)
 
 
-def open_run(runs: Path, campaign: Campaign, name: str, kind: str, at: datetime | None = None) -> Journal:
-    """Makes `runs/<name>-<UTC stamp>/` with run.json, the campaign's bytes and the first event.
+def open_run(
+    runs: Path, campaign: Campaign, name: str, kind: str, at: datetime | None = None, *, bodies: Sequence[bytes] = ()
+) -> Journal:
+    """Makes `runs/<name>-<UTC stamp>/` with run.json, the campaign's bytes, the fixed `bodies` and the first event.
 
     It appears whole: until then it has a name with a leading dot, which no reader takes for a run.
     """
@@ -183,7 +185,10 @@ def open_run(runs: Path, campaign: Campaign, name: str, kind: str, at: datetime 
         (making / "run.json").write_text(json.dumps(record, indent=2, sort_keys=True) + "\n", encoding="utf-8")
         (making / "campaign.toml").write_bytes(campaign.content)
         journal = Journal(making)
+        for body in bodies:
+            journal.body(body)
         journal.write("run-started", startedAt=instant(moment), kind=kind)
+        journal.unsynced = [folder / "bodies" / path.name for path in journal.unsynced]
         making.rename(folder)
     except OSError as error:
         raise EvidenceError(

@@ -11,7 +11,11 @@ from evidence.errors import EvidenceError
 from evidence.lifecycle.bundle import summarize
 from evidence.lifecycle.run import run_section
 from evidence.lifecycle.timeline import render_timeline
-from evidence.supervisor.config import tomllib
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 
 def run(options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ against a second source wherever there is one: the system's account of a process
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,7 +27,7 @@ def complete_faults(events: list[Event]) -> Iterator[Fault]:
     if events[-1]["event"] != "run-ended" or events[-1].get("complete") is not True:
         said = next((event.get("message", "") for event in pick(events, "aborted")), "no run-ended")
         yield "RUN_INCOMPLETE", f"the run did not end by itself: {said}"
-    for before, after in zip(events, events[1:], strict=False):
+    for before, after in itertools.pairwise(events):
         if after["t"] < before["t"]:
             yield "TIME_WENT_BACK", f"{after['event']} at {after['t']} after {before['t']}"
     asked = [event["id"] for event in pick(events, "request")]
@@ -93,7 +94,9 @@ def co_residency_faults(events: list[Event]) -> Iterator[Fault]:
     yield from response_faults(events, "round", "first-load", "touch", "pressure", "pinned-after")
     yield from listing_faults(events)
     for model in settings["models"]:
-        found = pids_of([event for event in events if not str(event.get("label")).startswith(("watch", "served", "ballast"))], model)
+        found = pids_of(
+            [event for event in events if not str(event.get("label")).startswith(("watch", "served", "ballast"))], model
+        )
         if len(found) != 1:
             yield "PROCESS_CHANGED", f"{model} had {len(found)} processes, expected one"
     pinned, wanted = settings["pinned_model"], settings["next_load_model"]
@@ -115,14 +118,14 @@ def co_residency_faults(events: list[Event]) -> Iterator[Fault]:
 
 def unload_faults(events: list[Event], wanted: str) -> Iterator[Fault]:
     """What was unloaded is gone by three accounts: the listing, the system, the device's memory."""
-    loaded = [event for event in pick(events, "listing", label="next loaded")]
-    unloaded = [event for event in pick(events, "listing", label="unloaded")]
+    loaded = list(pick(events, "listing", label="next loaded"))
+    unloaded = list(pick(events, "listing", label="unloaded"))
     if not loaded or not unloaded:
         yield "UNLOAD_MISSING", "no listing before and after the unload"
         return
     before, after = loaded[-1], unloaded[-1]
-    entry = next((one for one in before["models"] if one["model"] == wanted), {})
-    still = next((one for one in after["models"] if one["model"] == wanted), {})
+    entry: dict[str, Any] = next((one for one in before["models"] if one["model"] == wanted), {})
+    still: dict[str, Any] = next((one for one in after["models"] if one["model"] == wanted), {})
     if still.get("state") == "loaded":
         yield "STILL_LISTED", f"{wanted} is listed as loaded after its unload"
     for event in pick(events, "process", model=wanted):
@@ -142,7 +145,11 @@ def pressure_faults(events: list[Event], wanted: str, served: dict[str, dict[str
     need = before.get(wanted, {}).get("reservation_bytes") or 0
     if taken["free_bytes"] is None or taken["free_bytes"] >= need:
         yield "NO_PRESSURE", f"{taken['free_bytes']} bytes free, the next load needs {need}"
-    gone = [name for name, one in before.items() if one["state"] == "loaded" and served.get(name, {}).get("state") != "loaded"]
+    gone = [
+        name
+        for name, one in before.items()
+        if one["state"] == "loaded" and served.get(name, {}).get("state") != "loaded"
+    ]
     if not gone:
         yield "NOT_EVICTED", "no model left the listing under pressure"
     if served.get(wanted, {}).get("state") != "loaded":
@@ -185,7 +192,10 @@ def crash_faults(events: list[Event]) -> Iterator[Fault]:
         yield "NOT_RECOVERED", "the victim did not come back"
         return
     if recovered["t"] - crash["t"] > settings["recovery_timeout_s"]:
-        yield "RECOVERY_LATE", f"recovered {recovered['t'] - crash['t']:.3f} s after the crash, limit {settings['recovery_timeout_s']}"
+        yield (
+            "RECOVERY_LATE",
+            f"recovered {recovered['t'] - crash['t']:.3f} s after the crash, limit {settings['recovery_timeout_s']}",
+        )
     yield from recovery_faults(events, settings)
 
 
@@ -202,7 +212,10 @@ def recovery_faults(events: list[Event], settings: Any) -> Iterator[Fault]:
             yield "COOLDOWN_PERMANENT", f"request {event['id']}: 502 with permanent {event['permanent']}"
         seen.append(status)
     if not seen or seen[0] != 502:
-        yield "COOLDOWN_NOT_TOLD", f"the first request after the crash was told {seen[0] if seen else 'nothing'}, expected 502"
+        yield (
+            "COOLDOWN_NOT_TOLD",
+            f"the first request after the crash was told {seen[0] if seen else 'nothing'}, expected 502",
+        )
     if 503 not in seen:
         yield "LOADING_NOT_TOLD", "no request was told 503 before the answer"
 
@@ -244,7 +257,11 @@ def lora_faults(events: list[Event]) -> Iterator[Fault]:
     by_phase = {event["phase"]: event for event in pick(events, "response", status=200)}
     base = by_phase.get("warm-base-2", {})
     for alias in settings["dynamic_aliases"]:
-        answers = [by_phase[f"churn_{turn}"] for turn, one in enumerate(settings["churn_request_order"]) if one == alias and f"churn_{turn}" in by_phase]
+        answers = [
+            by_phase[f"churn_{turn}"]
+            for turn, one in enumerate(settings["churn_request_order"])
+            if one == alias and f"churn_{turn}" in by_phase
+        ]
         for answer in [*answers, *([by_phase[f"effect-{alias}"]] if f"effect-{alias}" in by_phase else [])]:
             if answer["first_token_probabilities"] == base.get("first_token_probabilities"):
                 yield "ADAPTER_NOT_APPLIED", f"{alias} in {answer['phase']} answered as the base does"

@@ -67,7 +67,9 @@ def allocate(size: int, index: int) -> None:
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
-        raise EvidenceError(f"libcuda.so.1 cannot be loaded: {error}", "a ballast of real memory needs an NVIDIA driver", code=4) from None
+        raise EvidenceError(
+            f"libcuda.so.1 cannot be loaded: {error}", "a ballast of real memory needs an NVIDIA driver", code=4
+        ) from None
 
     def call(name: str, *arguments: object) -> None:
         result = getattr(cuda, name)(*arguments)

@@ -1,10 +1,10 @@
 """A record and the raw evidence that it retains: one folder an experiment, every file named by its key.
 
-    record.json
-    evidence/<experiment>/raw_events.jsonl           the events as the harness wrote them
-    evidence/<experiment>/source_manifest_file.json  path -> SHA-256 of the harness's own files when the run began
-    evidence/<experiment>/report.json                the audit's result and the derived figures
-    evidence/<experiment>/raw_bundle.sha256          SHA-256 of each of the files above, as sha256sum writes it
+record.json
+evidence/<experiment>/raw_events.jsonl           the events as the harness wrote them
+evidence/<experiment>/source_manifest_file.json  path -> SHA-256 of the harness's own files when the run began
+evidence/<experiment>/report.json                the audit's result and the derived figures
+evidence/<experiment>/raw_bundle.sha256          SHA-256 of each of the files above, as sha256sum writes it
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evidence import __version__
 from evidence.errors import EvidenceError
 from evidence.lifecycle.describe import TITLES, describe
 from evidence.lifecycle.events import NAME, parse_events
@@ -45,7 +44,11 @@ def read_sources() -> dict[str, str]:
 def read_manifest(data: bytes) -> dict[str, Any]:
     """Digest of the content, hash of the file, number of files."""
     sources = json.loads(data)
-    return {"digest": digest(json.dumps(sources, sort_keys=True).encode()), "file_sha256": digest(data), "files": len(sources)}
+    return {
+        "digest": digest(json.dumps(sources, sort_keys=True).encode()),
+        "file_sha256": digest(data),
+        "files": len(sources),
+    }
 
 
 def summarize(runs: Sequence[Path], output: Path, title: str = "") -> Path:
@@ -58,15 +61,27 @@ def summarize(runs: Sequence[Path], output: Path, title: str = "") -> Path:
     experiments, files, days, titles = [], dict[str, bytes](), list[str](), list[str]()
     for run in runs:
         try:
-            raw, manifest, about = (run / NAME).read_bytes(), (run / MANIFEST).read_bytes(), json.loads((run / ABOUT).read_bytes())
+            raw, manifest, about = (
+                (run / NAME).read_bytes(),
+                (run / MANIFEST).read_bytes(),
+                json.loads((run / ABOUT).read_bytes()),
+            )
         except (OSError, ValueError) as error:
-            raise EvidenceError(f"{run}: cannot be read as a run: {error}", "name the folder that a lifecycle run left") from None
+            raise EvidenceError(
+                f"{run}: cannot be read as a run: {error}", "name the folder that a lifecycle run left"
+            ) from None
         events = parse_events(raw, str(run / NAME))
         derived = derive(events)
         experiment = describe(about, events, derived, read_manifest(manifest))
-        kept = {NAME: raw, MANIFEST: manifest, REPORT: render({"experiment": about["id"], "audit": [], "measurements": experiment["measurements"]})}
+        kept = {
+            NAME: raw,
+            MANIFEST: manifest,
+            REPORT: render({"experiment": about["id"], "audit": [], "measurements": experiment["measurements"]}),
+        }
         kept[SUMS] = "".join(f"{digest(data)}  {name}\n" for name, data in sorted(kept.items())).encode()
-        experiment["retained_evidence_sha256"] = {name.partition(".")[0]: digest(data) for name, data in sorted(kept.items())}
+        experiment["retained_evidence_sha256"] = {
+            name.partition(".")[0]: digest(data) for name, data in sorted(kept.items())
+        }
         files.update({f"evidence/{about['id']}/{name}": data for name, data in kept.items()})
         experiments.append(experiment)
         days.append(about["measured_on"])

@@ -41,7 +41,9 @@ class Crash:
         if self.healthy_model == self.victim_model:
             raise EvidenceError(f"victim {self.victim_model!r}: expected another model than the healthy one")
         if self.recovery_timeout_s > self.harness_deadline_s:
-            raise EvidenceError(f"recovery time-out {self.recovery_timeout_s} s: expected at most the deadline {self.harness_deadline_s} s")
+            raise EvidenceError(
+                f"recovery time-out {self.recovery_timeout_s} s: expected at most the deadline {self.harness_deadline_s} s"
+            )
 
 
 async def sample(settings: Crash, target: Target, phase: str, count: int, deadline: Deadline) -> None:
@@ -73,7 +75,9 @@ async def detect(settings: Crash, target: Target, log: EventLog) -> None:
             target.note_listing(listing, "detected")
             return
         await asyncio.sleep(0.05)
-    raise EvidenceError(f"{settings.victim_model} was still listed as loaded {settings.detection_limit_s} s after SIGKILL", code=4)
+    raise EvidenceError(
+        f"{settings.victim_model} was still listed as loaded {settings.detection_limit_s} s after SIGKILL", code=4
+    )
 
 
 async def recover(settings: Crash, target: Target, log: EventLog, recovered: asyncio.Event, deadline: Deadline) -> None:
@@ -89,7 +93,9 @@ async def recover(settings: Crash, target: Target, log: EventLog, recovered: asy
             recovered.set()
             return
         if time.monotonic() >= until:
-            raise EvidenceError(f"{settings.victim_model} did not answer within {settings.recovery_timeout_s} s after the crash", code=4)
+            raise EvidenceError(
+                f"{settings.victim_model} did not answer within {settings.recovery_timeout_s} s after the crash", code=4
+            )
         if replies[-1].status == 502:
             await asyncio.sleep(settings.cooldown_s)
         elif replies[-1].status != 503:
@@ -108,7 +114,9 @@ async def run_crash(settings: Crash, target: Target, log: EventLog) -> None:
     listing = await target.list("before")
     victim = listing.find(settings.victim_model)
     if victim.pid is None or victim.started_ticks is None:
-        raise EvidenceError(f"the target tells no process of {settings.victim_model}", "crash needs a target that does", code=4)
+        raise EvidenceError(
+            f"the target tells no process of {settings.victim_model}", "crash needs a target that does", code=4
+        )
     await sample(settings, target, "before", settings.requested_before_samples, deadline)
     recovered, stop = asyncio.Event(), asyncio.Event()
     watching = asyncio.create_task(target.watch(stop, 0.05))

@@ -13,15 +13,24 @@ CLAIMS = {
     "crash": "The healthy engine completed all sampled requests while its neighbour was killed and reloaded.",
     "lora": "Declared adapters changed the output and were evicted and loaded again without a restart of their engine; the warm base output was restored.",
 }
-TITLES = {"co-residency": "Co-residency and eviction under pressure", "crash": "A crash beside a healthy engine", "lora": "Adapters at run time"}
+TITLES = {
+    "co-residency": "Co-residency and eviction under pressure",
+    "crash": "A crash beside a healthy engine",
+    "lora": "Adapters at run time",
+}
 MEMORY = {
-    "nvml": ("Device total minus free bytes by NVML after each response; not per-model allocations.", "cuMemAlloc in a process of its own takes device memory"),
+    "nvml": (
+        "Device total minus free bytes by NVML after each response; not per-model allocations.",
+        "cuMemAlloc in a process of its own takes device memory",
+    ),
     "process-rss-against-budget": (
         "A configured budget minus the resident memory of the live engine processes after each response; no GPU is involved.",
         "The supervisor counts a ballast against its budget; no memory is really taken",
     ),
 }
-CPU_LIMIT = "No GPU: the device is a budget against the resident memory of processes, so nothing is said of device memory."
+CPU_LIMIT = (
+    "No GPU: the device is a budget against the resident memory of processes, so nothing is said of device memory."
+)
 LIMITS = {
     "co-residency": (
         "One protocol run on one machine; no replication or confidence interval.",
@@ -61,7 +70,10 @@ def protocol_words(events: list[Event], source: str) -> dict[str, Any]:
     return {
         "preselection_controls": "First response and two warm baseline repeats complete before any dynamic adapter is loaded.",
         "base_comparison": f"Restored output versus second warm baseline: text identical, observed probability drift < {PROBABILITY_DRIFT}.",
-        "effect_thresholds": {"generation_first_token_probability_lower_bound": PROBABILITY_FLOOR, "effect_vs_control_drift_multiplier": DRIFT_MULTIPLE},
+        "effect_thresholds": {
+            "generation_first_token_probability_lower_bound": PROBABILITY_FLOOR,
+            "effect_vs_control_drift_multiplier": DRIFT_MULTIPLE,
+        },
         "instrumentation": "Probabilities of the first token among the observed candidates; a token outside them counts as 0.",
         "adapter_policy": "server" if events[0]["target"] == "SieEngine" else "caller",
     }
@@ -80,21 +92,28 @@ def caller_words(events: list[Event], derived: Derived) -> list[str]:
         ]
     if protocol == "co-residency":
         told = sorted({event["status"] for event in pick(events, "response", lane="pressure")})
-        return [f"A load under pressure is told by statuses {', '.join(str(one) for one in told)}; 503 comes with Retry-After."]
+        return [
+            f"A load under pressure is told by statuses {', '.join(str(one) for one in told)}; 503 comes with Retry-After."
+        ]
     return ["An evicted or undeclared adapter is refused; nothing falls back to the base model silently."]
 
 
-def describe(about: Mapping[str, Any], events: list[Event], derived: Derived, manifest: Mapping[str, Any]) -> dict[str, Any]:
+def describe(
+    about: Mapping[str, Any], events: list[Event], derived: Derived, manifest: Mapping[str, Any]
+) -> dict[str, Any]:
     """An experiment as it is published, without its retained-evidence hashes.
 
     `about` is the run's section: id, models, software, hardware, reproduction words, limitations of its own.
     """
     protocol = str(events[0]["protocol"])
-    source = derived.get("hardware", {}).get("device_memory_source") or about.get("hardware", {}).get("device_memory_source", "process-rss-against-budget")
+    source = derived.get("hardware", {}).get("device_memory_source") or about.get("hardware", {}).get(
+        "device_memory_source", "process-rss-against-budget"
+    )
     cpu = source != "nvml"
     experiment: dict[str, Any] = {
         "id": about["id"],
-        "claim": about.get("claim") or CLAIMS[protocol].format(count=derived["measurements"].get("co_resident_models", "")),
+        "claim": about.get("claim")
+        or CLAIMS[protocol].format(count=derived["measurements"].get("co_resident_models", "")),
         "source": {
             "harness": "evidence.lifecycle",
             "harness_version": about["harness_version"],
@@ -103,15 +122,26 @@ def describe(about: Mapping[str, Any], events: list[Event], derived: Derived, ma
             "verified_source_files": manifest["files"],
             "source_content_digest_definition": "SHA-256 of json.dumps(file_path_to_sha256, sort_keys=True).encode(); distinct from the manifest file byte hash.",
         },
-        "hardware": {"device": "cpu" if cpu else "gpu", "gpu_count": 0 if cpu else 1, **about.get("hardware", {}), **derived.get("hardware", {})},
+        "hardware": {
+            "device": "cpu" if cpu else "gpu",
+            "gpu_count": 0 if cpu else 1,
+            **about.get("hardware", {}),
+            **derived.get("hardware", {}),
+        },
         "software": dict(about["software"]),
         "models": [dict(model) for model in about["models"]],
         **{key: value for key, value in derived.items() if key != "hardware"},
         "caller_behavior": caller_words(events, derived),
         "reproduction": {
             "status": "The harness of the named version with this configuration; figures of another run will differ.",
-            "invocation": list(about.get("invocation", ["evidence", "lifecycle", "run", "<lifecycle.toml>", "--run", "<fresh-run-directory>"])),
-            "environment_note": about.get("environment_note", "The software named here, on loopback, with one machine to itself."),
+            "invocation": list(
+                about.get(
+                    "invocation", ["evidence", "lifecycle", "run", "<lifecycle.toml>", "--run", "<fresh-run-directory>"]
+                )
+            ),
+            "environment_note": about.get(
+                "environment_note", "The software named here, on loopback, with one machine to itself."
+            ),
         },
         "limitations": [*LIMITS[protocol], *([CPU_LIMIT] if cpu else []), *about.get("limitations", [])],
     }
@@ -120,5 +150,7 @@ def describe(about: Mapping[str, Any], events: list[Event], derived: Derived, ma
         budgets = {model["model"]: model["kv_token_budget"] for model in about["models"] if "kv_token_budget" in model}
         experiment["measurements"]["kv_token_capacities"] = budgets
     if protocol == "lora":
-        experiment["protocol"].update({key: about[key] for key in ("fixtures", "lora_alpha", "fixture_normal_weight_scale")})
+        experiment["protocol"].update(
+            {key: about[key] for key in ("fixtures", "lora_alpha", "fixture_normal_weight_scale")}
+        )
     return experiment

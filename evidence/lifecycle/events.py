@@ -57,11 +57,17 @@ def parse_events(data: bytes, name: str = NAME) -> list[Event]:
             event = json.loads(line)
         except ValueError:
             event = None
-        if not isinstance(event, dict) or not isinstance(event.get("event"), str) or not isinstance(event.get("t"), (int, float)):
+        if (
+            not isinstance(event, dict)
+            or not isinstance(event.get("event"), str)
+            or not isinstance(event.get("t"), (int, float))
+        ):
             raise EvidenceError(f"{name} line {number}: found {line[:60]!r}, expected an event with `event` and `t`")
         events.append(event)
     if not events or events[0]["event"] != "run-started" or events[0].get("format") != FORMAT:
-        raise EvidenceError(f"{name} line 1: expected run-started of format {FORMAT}", "name a run folder of this harness")
+        raise EvidenceError(
+            f"{name} line 1: expected run-started of format {FORMAT}", "name a run folder of this harness"
+        )
     return events
 
 

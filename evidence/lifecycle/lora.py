@@ -44,12 +44,18 @@ class Adapters:
     def check(self) -> None:
         """Raise EvidenceError when the settings contradict each other."""
         declared = [*self.pinned_aliases, *self.dynamic_aliases]
-        if len(set(declared)) < len(declared) or set(self.paths) != set(declared) or set(self.fixture_seeds) != set(declared):
+        if (
+            len(set(declared)) < len(declared)
+            or set(self.paths) != set(declared)
+            or set(self.fixture_seeds) != set(declared)
+        ):
             raise EvidenceError(f"aliases {declared}: expected each once, with a path and a seed")
         if not set(self.churn_request_order) <= set(declared) or self.undeclared_alias in declared:
             raise EvidenceError(f"churn {list(self.churn_request_order)}: expected declared aliases alone")
         if not len(self.pinned_aliases) + 2 <= self.ready_adapter_capacity < len(declared):
-            raise EvidenceError(f"capacity {self.ready_adapter_capacity}: expected room for the pinned ones and two, not for all {len(declared)}")
+            raise EvidenceError(
+                f"capacity {self.ready_adapter_capacity}: expected room for the pinned ones and two, not for all {len(declared)}"
+            )
 
 
 @dataclass
@@ -63,7 +69,9 @@ class AdapterEngine:
     name: str = field(default="adapters", init=False)
 
     async def post(self, path: str, value: Any) -> tuple[int | None, bytes]:
-        exchange = await fetch(self.url + path, "POST", json.dumps(value).encode(), self.settings.request_timeout_s, JSON)
+        exchange = await fetch(
+            self.url + path, "POST", json.dumps(value).encode(), self.settings.request_timeout_s, JSON
+        )
         return exchange.status, exchange.response_body
 
     async def load(self, alias: str) -> int | None:
@@ -124,7 +132,9 @@ class VllmEngine(AdapterEngine):
     """vLLM: adapters are loaded and unloaded by name and are models of their own; the caller keeps the capacity."""
 
     async def load(self, alias: str) -> int | None:
-        return (await self.post("/v1/load_lora_adapter", {"lora_name": alias, "lora_path": self.settings.paths[alias]}))[0]
+        return (
+            await self.post("/v1/load_lora_adapter", {"lora_name": alias, "lora_path": self.settings.paths[alias]})
+        )[0]
 
     async def unload(self, alias: str) -> int | None:
         return (await self.post("/v1/unload_lora_adapter", {"lora_name": alias}))[0]
@@ -135,7 +145,9 @@ class VllmEngine(AdapterEngine):
             listed = json.loads(exchange.response_body)["data"]
             return sorted(str(one["id"]) for one in listed if one.get("parent") or one["id"] in self.settings.paths)
         except (ValueError, KeyError, TypeError):
-            raise EvidenceError(f"GET /v1/models: found status {exchange.status}, expected a list of models", code=4) from None
+            raise EvidenceError(
+                f"GET /v1/models: found status {exchange.status}, expected a list of models", code=4
+            ) from None
 
 
 class LlamaEngine(AdapterEngine):
@@ -146,7 +158,9 @@ class LlamaEngine(AdapterEngine):
     """
 
     def _scales(self, ready: set[str]) -> list[dict[str, Any]]:
-        return [{"id": number, "scale": 1.0 if alias in ready else 0.0} for number, alias in enumerate(self.settings.paths)]
+        return [
+            {"id": number, "scale": 1.0 if alias in ready else 0.0} for number, alias in enumerate(self.settings.paths)
+        ]
 
     async def load(self, alias: str) -> int | None:
         return (await self.post("/lora-adapters", self._scales({*await self.read_ready(), alias})))[0]
@@ -166,7 +180,9 @@ class LlamaEngine(AdapterEngine):
         try:
             return sorted(names[one["id"]] for one in json.loads(exchange.response_body) if one["scale"] > 0)
         except (ValueError, KeyError, TypeError, IndexError):
-            raise EvidenceError(f"GET /lora-adapters: found status {exchange.status}, expected a list", code=4) from None
+            raise EvidenceError(
+                f"GET /lora-adapters: found status {exchange.status}, expected a list", code=4
+            ) from None
 
 
 class SieEngine(AdapterEngine):

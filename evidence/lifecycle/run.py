@@ -48,7 +48,18 @@ KEYS = {
     "hardware", "limits", "claim", "limitations", "invocation", "environment_note", "fixtures", "lora_alpha",
     "fixture_normal_weight_scale",
 }  # fmt: skip
-TOLD = ("models", "software", "hardware", "claim", "limitations", "invocation", "environment_note", "fixtures", "lora_alpha", "fixture_normal_weight_scale")
+TOLD = (
+    "models",
+    "software",
+    "hardware",
+    "claim",
+    "limitations",
+    "invocation",
+    "environment_note",
+    "fixtures",
+    "lora_alpha",
+    "fixture_normal_weight_scale",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,13 +99,23 @@ def read_limits(identifier: str, protocol: str, section: Mapping[str, Any]) -> A
     known = {field.name: field for field in dataclasses.fields(kind)}
     for key in given:
         if key not in known:
-            raise EvidenceError(f"lifecycle {identifier}: limits.{key}: found an unknown key, expected one of {', '.join(known)}")
+            raise EvidenceError(
+                f"lifecycle {identifier}: limits.{key}: found an unknown key, expected one of {', '.join(known)}"
+            )
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
     try:
         settings = kind(**values)
     except TypeError as error:
-        missing = [name for name, field in known.items() if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING and name not in given]
-        raise EvidenceError(f"lifecycle {identifier}: limits: found no {', '.join(missing) or error}, expected these keys") from None
+        missing = [
+            name
+            for name, field in known.items()
+            if field.default is dataclasses.MISSING
+            and field.default_factory is dataclasses.MISSING
+            and name not in given
+        ]
+        raise EvidenceError(
+            f"lifecycle {identifier}: limits: found no {', '.join(missing) or error}, expected these keys"
+        ) from None
     settings.check()
     return settings
 
@@ -103,17 +124,29 @@ def check_section(identifier: str, protocol: str, section: Mapping[str, Any]) ->
     """Refuse unknown keys, unknown targets, and a section without exactly one way to its target."""
     for key in section:
         if key not in KEYS:
-            raise EvidenceError(f"lifecycle {identifier}: {key}: found an unknown key, expected one of {', '.join(sorted(KEYS))}")
+            raise EvidenceError(
+                f"lifecycle {identifier}: {key}: found an unknown key, expected one of {', '.join(sorted(KEYS))}"
+            )
     known = ENGINES if protocol == "lora" else TARGETS
     if section.get("target") not in known:
-        raise EvidenceError(f"lifecycle {identifier}: target: found {section.get('target')!r}, expected one of {', '.join(known)}")
+        raise EvidenceError(
+            f"lifecycle {identifier}: target: found {section.get('target')!r}, expected one of {', '.join(known)}"
+        )
     ways = [key for key in ("config", "command", "url") if key in section]
     if len(ways) != 1:
-        raise EvidenceError(f"lifecycle {identifier}: found {' and '.join(ways) or 'no way to the target'}, expected one of config, command, url")
-    needed = ["models", "software", *(["fixtures", "lora_alpha", "fixture_normal_weight_scale"] if protocol == "lora" else [])]
+        raise EvidenceError(
+            f"lifecycle {identifier}: found {' and '.join(ways) or 'no way to the target'}, expected one of config, command, url"
+        )
+    needed = [
+        "models",
+        "software",
+        *(["fixtures", "lora_alpha", "fixture_normal_weight_scale"] if protocol == "lora" else []),
+    ]
     for key in needed:
         if not section.get(key):
             raise EvidenceError(f"lifecycle {identifier}: {key}: found nothing, expected it to be stated")
+    if protocol == "co-residency" and not all("kv_token_budget" in model for model in section["models"]):
+        raise EvidenceError(f"lifecycle {identifier}: models: found one without kv_token_budget, expected it of each")
 
 
 async def start_target(section: Mapping[str, Any], folder: Path, run: Path) -> tuple[str, Process | None, str]:
@@ -125,7 +158,9 @@ async def start_target(section: Mapping[str, Any], folder: Path, run: Path) -> t
     if "config" in section:
         command, environment = own_module("evidence.supervisor")
         words = [*command, str(folder / section["config"]), "--logs", str(logs)]
-        process = await start_process("supervisor", words, log_path=logs / "supervisor.log", environment=environment, grace=20.0)
+        process = await start_process(
+            "supervisor", words, log_path=logs / "supervisor.log", environment=environment, grace=20.0
+        )
         try:
             return "http://" + await process.announcement(section.get("ready_timeout_s", 300.0)), process, host
         except BaseException:
@@ -134,12 +169,23 @@ async def start_target(section: Mapping[str, Any], folder: Path, run: Path) -> t
     port = choose_port(host)
     places = {"port": str(port), "host": host, "python": sys.executable}
     environment = expand(dict(section.get("environment", {})), places)
-    process = await start_process("target", expand(list(section["command"]), places), log_path=logs / "target.log", environment=environment, grace=20.0)
+    process = await start_process(
+        "target",
+        expand(list(section["command"]), places),
+        log_path=logs / "target.log",
+        environment=environment,
+        grace=20.0,
+    )
     until, path = time.monotonic() + section.get("ready_timeout_s", 120.0), section.get("ready_path", "/health")
     try:
         while (await fetch(f"http://{host}:{port}{path}", timeout_seconds=2.0)).status != 200:
             if process.ended.done() or time.monotonic() > until:
-                raise EvidenceError("the target was not ready: " + (process.ended.result().describe() if process.ended.done() else "time-out"), f"see {logs}", code=4)
+                raise EvidenceError(
+                    "the target was not ready: "
+                    + (process.ended.result().describe() if process.ended.done() else "time-out"),
+                    f"see {logs}",
+                    code=4,
+                )
             await asyncio.sleep(0.2)
     except BaseException:
         await process.stop(grace=10.0)
@@ -155,10 +201,14 @@ async def carry_out(identifier: str, protocol: str, section: Mapping[str, Any], 
     try:
         url, process, _ = await start_target(section, folder, run)
         if protocol == "lora":
-            await run_lora(settings, ENGINES[section["target"]](url, log, settings, process.pid if process else None), log)
+            await run_lora(
+                settings, ENGINES[section["target"]](url, log, settings, process.pid if process else None), log
+            )
             return
         target = TARGETS[section["target"]](url, log, max_tokens=settings.max_generated_tokens)
-        await (run_co_residency(settings, target, log) if protocol == "co-residency" else run_crash(settings, target, log))
+        await (
+            run_co_residency(settings, target, log) if protocol == "co-residency" else run_crash(settings, target, log)
+        )
     except EvidenceError as error:
         log.write("aborted", message=error.message)
         raise
@@ -181,7 +231,12 @@ def run_section(identifier: str, protocol: str, section: Mapping[str, Any], fold
     run.mkdir(parents=True)
     (run / MANIFEST).write_bytes(render(read_sources()))
     told = {key: section[key] for key in TOLD if key in section}
-    about = {**expand(told, {}), "id": identifier, "measured_on": now.strftime("%Y-%m-%d"), "harness_version": __version__}
+    about = {
+        **expand(told, {}),
+        "id": identifier,
+        "measured_on": now.strftime("%Y-%m-%d"),
+        "harness_version": __version__,
+    }
     (run / ABOUT).write_bytes(render(about))
     message = ""
     try:
@@ -191,6 +246,10 @@ def run_section(identifier: str, protocol: str, section: Mapping[str, Any], fold
     data = (run / NAME).read_bytes()
     if not data:
         return Outcome(run, False, (("RUN_INCOMPLETE", message),), message)
-    faults = tuple(audit(parse_events(data))) if b'"run-started"' in data.split(b"\n", 1)[0] else (("RUN_INCOMPLETE", message),)
+    faults = (
+        tuple(audit(parse_events(data)))
+        if b'"run-started"' in data.split(b"\n", 1)[0]
+        else (("RUN_INCOMPLETE", message),)
+    )
     (run / "audit.json").write_text(json.dumps(faults, indent=2) + "\n")
     return Outcome(run, not faults, faults, message)

@@ -35,6 +35,12 @@ def loaded(listing: Event) -> dict[str, dict[str, Any]]:
     return {one["model"]: one for one in listing["models"] if one["state"] == "loaded"}
 
 
+def read_hardware(listing: Event) -> dict[str, Any]:
+    """The device as a listing names it; a budget has no name."""
+    named = {"gpu": listing["device_name"]} if listing.get("device_name") else {}
+    return {"device_memory_source": listing["source"], "reported_device_total_bytes": listing["total_bytes"], **named}
+
+
 def derive_co_residency(events: list[Event]) -> Derived:
     """Samples after each response of the rounds; pressure from unload to answer."""
     settings = settings_of(events)
@@ -42,7 +48,9 @@ def derive_co_residency(events: list[Event]) -> Derived:
     samples: list[dict[str, Any]] = []
     for number in range(settings["rounds"]):
         answers = [event for event in pick(events, "response", lane="round", round=number) if event["status"] == 200]
-        for answer, listing in zip(answers, (one for one in listings if one["label"] == f"round {number}"), strict=True):
+        for answer, listing in zip(
+            answers, (one for one in listings if one["label"] == f"round {number}"), strict=True
+        ):
             held = {name: one["reservation_bytes"] for name, one in sorted(loaded(listing).items())}
             samples.append(
                 {
@@ -60,7 +68,7 @@ def derive_co_residency(events: list[Event]) -> Derived:
     entry = {one["model"]: one for one in listings[-1]["models"]}
     used = total - last["device_free_bytes"]
     return {
-        "hardware": {"device_memory_source": listings[0]["source"], "reported_device_total_bytes": total},
+        "hardware": read_hardware(listings[0]),
         "protocol": {
             "recorded_completed_runs": 1,
             "co_residency_rounds": settings["rounds"],
@@ -99,7 +107,12 @@ def derive_pressure(events: list[Event]) -> list[dict[str, Any]]:
     """
     begun = next(pick(events, "steer", path="/admin/unload"))["t"]
     rows: list[tuple[float, str, str | None, list[str], int]] = []
-    labels = {"unloaded": "unloaded", "ballast taken": "ballast_taken", "served": "served", "ballast released": "ballast_released"}
+    labels = {
+        "unloaded": "unloaded",
+        "ballast taken": "ballast_taken",
+        "served": "served",
+        "ballast released": "ballast_released",
+    }
     wanted = settings_of(events)["next_load_model"]
     for listing in pick(events, "listing"):
         if listing["label"] in labels:
@@ -122,7 +135,13 @@ def derive_pressure(events: list[Event]) -> list[dict[str, Any]]:
     if not begun <= first:
         raise EvidenceError("the listing after the unload is older than the unload", code=1)
     return [
-        {"event": name, "seconds_after_pressure_began": difference(t, first), **({"model": model} if model else {}), "resident_models": names, "device_free_bytes": free}
+        {
+            "event": name,
+            "seconds_after_pressure_began": difference(t, first),
+            **({"model": model} if model else {}),
+            "resident_models": names,
+            "device_free_bytes": free,
+        }
         for t, name, model, names, free in rows
     ]
 
@@ -131,22 +150,39 @@ def derive_crash(events: list[Event]) -> Derived:
     """Counts of the phases, the window, the events relative to the crash."""
     settings = settings_of(events)
     begun = next(pick(events, "crash"))["t"]
-    phases = {phase: list(pick(events, "response", lane="healthy", phase=phase)) for phase in ("before", "during", "after")}
+    phases = {
+        phase: list(pick(events, "response", lane="healthy", phase=phase)) for phase in ("before", "during", "after")
+    }
     answers = [one for rows in phases.values() for one in rows]
     first = next(pick(events, "request", lane="healthy", phase="during"))
     detected, recovered = next(pick(events, "crash_detected")), next(pick(events, "recovered"))
     after = [event for event in events if event["t"] > detected["t"]]
     killed = next(pick(events, "crash"))
-    reloads = [one for one in pids_of(after, settings["victim_model"]) if one != (killed["pid"], killed["started_ticks"])]
+    reloads = [
+        one for one in pids_of(after, settings["victim_model"]) if one != (killed["pid"], killed["started_ticks"])
+    ]
     selected = [
-        {"event": event["event"], "seconds_after_crash": difference(event["t"], begun), "response_statuses": event.get("statuses", [])}
+        {
+            "event": event["event"],
+            "seconds_after_crash": difference(event["t"], begun),
+            "response_statuses": event.get("statuses", []),
+        }
         for event in events
         if event["event"] in ("crash", "crash_detected", "recovery_request", "recovered")
     ]
     listing = next(pick(events, "listing"))
-    kept = ("cooldown_s", "retry_after_s", "pause_between_healthy_requests_s", "requested_before_samples", "during_phase_sample_limit", "requested_after_samples", "harness_deadline_s", "recovery_timeout_s")
+    kept = (
+        "cooldown_s",
+        "retry_after_s",
+        "pause_between_healthy_requests_s",
+        "requested_before_samples",
+        "during_phase_sample_limit",
+        "requested_after_samples",
+        "harness_deadline_s",
+        "recovery_timeout_s",
+    )
     return {
-        "hardware": {"device_memory_source": listing["source"], "reported_device_total_bytes": listing["total_bytes"]},
+        "hardware": read_hardware(listing),
         "protocol": {
             "recorded_completed_runs": 1,
             "crashes": len(list(pick(events, "crash"))),
@@ -181,13 +217,21 @@ def derive_lora(events: list[Event]) -> Derived:
     base = probabilities["warm-base-2"]
     one, two = (probabilities[f"effect-{alias}"] for alias in settings["dynamic_aliases"][:2])
     resets = [probabilities[phase] for phase in ("reset-after-churn", "warm-base-last")]
-    observations = [{"kind": "generation", "phase": event["phase"], "ready_aliases": event["aliases"]} for event in pick(events, "ready")]
+    observations = [
+        {"kind": "generation", "phase": event["phase"], "ready_aliases": event["aliases"]}
+        for event in pick(events, "ready")
+    ]
     gone: set[str] = set()
     again: set[str] = set()
     for event in events:
         if event["event"] == "unload":
             gone.add(event["alias"])
-        elif event["event"] == "response" and str(event.get("phase")).startswith("churn_") and event["status"] == 200 and event["alias"] in gone:
+        elif (
+            event["event"] == "response"
+            and str(event.get("phase")).startswith("churn_")
+            and event["status"] == 200
+            and event["alias"] in gone
+        ):
             again.add(event["alias"])
     texts = {phase: event["text_sha256"] for phase, event in by_phase.items()}
     restored = ("warm-base-1", "reset-after-a-b", "reset-after-churn", "warm-base-last")
@@ -207,13 +251,19 @@ def derive_lora(events: list[Event]) -> Derived:
             "harness_deadline_s": settings["harness_deadline_s"],
         },
         "measurements": {
-            "engine_pid_stable_for_each_model": len({(event["pid"], event["started_ticks"]) for event in pick(events, "ready")}) == 1,
+            "engine_pid_stable_for_each_model": len(
+                {(event["pid"], event["started_ticks"]) for event in pick(events, "ready")}
+            )
+            == 1,
             "ready_listing_capacity_and_pin_preserved": all(
-                len(event["aliases"]) <= settings["ready_adapter_capacity"] and set(settings["pinned_aliases"]) <= set(event["aliases"])
+                len(event["aliases"]) <= settings["ready_adapter_capacity"]
+                and set(settings["pinned_aliases"]) <= set(event["aliases"])
                 for event in pick(events, "ready")
             ),
             "dynamic_aliases_evicted_and_served_again": sorted(again),
-            "evicted_aliases_refused": sorted({event["alias"] for event in pick(events, "refused") if event["status"] != 200}),
+            "evicted_aliases_refused": sorted(
+                {event["alias"] for event in pick(events, "refused") if event["status"] != 200}
+            ),
             "undeclared_adapter_status": next(pick(events, "undeclared"))["status"],
             "warm_base_generation_text_restored": all(texts[phase] == texts["warm-base-2"] for phase in restored),
             "observed_warm_generation_probability_delta": drift,
@@ -232,7 +282,11 @@ def derive_lora(events: list[Event]) -> Derived:
     }
 
 
-DERIVE: Mapping[str, Callable[[list[Event]], Derived]] = {"co-residency": derive_co_residency, "crash": derive_crash, "lora": derive_lora}
+DERIVE: Mapping[str, Callable[[list[Event]], Derived]] = {
+    "co-residency": derive_co_residency,
+    "crash": derive_crash,
+    "lora": derive_lora,
+}
 
 
 def derive(events: list[Event]) -> Derived:
@@ -240,5 +294,7 @@ def derive(events: list[Event]) -> Derived:
     faults = audit(events)
     if faults:
         said = "; ".join(f"{code}: {text}" for code, text in faults[:8])
-        raise EvidenceError(f"the raw events bear no record: {said}", "the run folder keeps them; mend the target and run again", code=1)
+        raise EvidenceError(
+            f"the raw events bear no record: {said}", "the run folder keeps them; mend the target and run again", code=1
+        )
     return DERIVE[str(events[0]["protocol"])](events)

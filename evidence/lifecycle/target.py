@@ -55,6 +55,7 @@ class Listing:
     free_bytes: int | None
     total_bytes: int | None
     source: str | None
+    name: str | None = None
 
     def find(self, model: str) -> Resident:
         """The entry of a model; an absent one counts as unloaded."""
@@ -93,11 +94,13 @@ def read_reply(exchange: Exchange) -> Reply:
     except ValueError:
         value = None
     body: dict[str, Any] = value if isinstance(value, dict) else {}
-    error = body.get("error") if isinstance(body.get("error"), dict) else body.get("detail")
-    error = error if isinstance(error, dict) else {}
+    told = body.get("error") if isinstance(body.get("error"), dict) else body.get("detail")
+    error: dict[str, Any] = told if isinstance(told, dict) else {}
     choices = body.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-    message = first.get("message") if isinstance(first.get("message"), dict) else {}
+    one = choices[0] if isinstance(choices, list) and choices else None
+    first: dict[str, Any] = one if isinstance(one, dict) else {}
+    said = first.get("message")
+    message: dict[str, Any] = said if isinstance(said, dict) else {}
     text = message.get("content") or first.get("text") or ""
     try:
         wait = float(exchange.retry_after) if exchange.retry_after is not None else None
@@ -130,7 +133,12 @@ class Target:
     async def ask(self, model: str, lane: str, prompt: str = "Name one colour.", **more: Any) -> Reply:
         """One chat, recorded as `request` and `response`."""
         number = self.log.next_id()
-        fields = {"model": model, "messages": [{"role": "user", "content": prompt}], "max_tokens": self.max_tokens, "temperature": 0}
+        fields = {
+            "model": model,
+            "messages": [{"role": "user", "content": prompt}],
+            "max_tokens": self.max_tokens,
+            "temperature": 0,
+        }
         body = json.dumps(fields).encode()
         self.log.write("request", id=number, lane=lane, model=model, **more)
         exchange = await fetch(self.url + self.chat_path(), "POST", body, self.timeout, JSON)
@@ -172,7 +180,9 @@ class Target:
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            raise EvidenceError(f"GET {path}: found status {exchange.status}, {exchange.transport}, expected a JSON object", code=4)
+            raise EvidenceError(
+                f"GET {path}: found status {exchange.status}, {exchange.transport}, expected a JSON object", code=4
+            )
         return value
 
     async def read_listing(self) -> Listing:
@@ -192,7 +202,15 @@ class Target:
             }
             for one in listing.models
         ]
-        self.log.write("listing", label=label, free_bytes=listing.free_bytes, total_bytes=listing.total_bytes, source=listing.source, models=models)
+        self.log.write(
+            "listing",
+            label=label,
+            free_bytes=listing.free_bytes,
+            total_bytes=listing.total_bytes,
+            source=listing.source,
+            models=models,
+            **({"device_name": listing.name} if listing.name else {}),
+        )
 
     async def list(self, label: str) -> Listing:
         """Read and record a listing."""
@@ -239,7 +257,9 @@ class SupervisorTarget(Target):
             Resident(one["id"], one["state"], one["pid"], one["started_ticks"], one["reservation_bytes"], one["pinned"])
             for one in value.get("data", [])
         )
-        return Listing(models, device.get("free_bytes"), device.get("total_bytes"), device.get("source"))
+        return Listing(
+            models, device.get("free_bytes"), device.get("total_bytes"), device.get("source"), device.get("name")
+        )
 
     async def read_account(self) -> None:
         for event in (await self.read_json("/admin/events")).get("events", []):
@@ -255,7 +275,14 @@ class SieTarget(Target):
     async def read_listing(self) -> Listing:
         value = await self.read_json("/v1/models")
         models = tuple(
-            Resident(str(one["name"]), "unloaded" if one.get("state") in ("available", "failed") else str(one.get("state")), None, None, None, False)
+            Resident(
+                str(one["name"]),
+                "unloaded" if one.get("state") in ("available", "failed") else str(one.get("state")),
+                None,
+                None,
+                None,
+                False,
+            )
             for one in cast(list[dict[str, Any]], value.get("models", []))
         )
         return Listing(models, None, None, None)

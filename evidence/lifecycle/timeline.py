@@ -24,7 +24,9 @@ def co_residency_rows(one: Mapping[str, Any]) -> Iterator[Row]:
         detail = f"free {bytes_text(measured['forced_pressure_free_bytes'])}, next load needs {bytes_text(measured['next_load_reservation_bytes'])}"
         yield one["id"], "", "forced pressure", "", detail
     for event in one.get("selected_pressure_events", []):
-        detail = f"free {bytes_text(event['device_free_bytes'])}; resident {', '.join(event['resident_models']) or 'none'}"
+        detail = (
+            f"free {bytes_text(event['device_free_bytes'])}; resident {', '.join(event['resident_models']) or 'none'}"
+        )
         yield one["id"], f"{event['seconds_after_pressure_began']:.3f}", event["event"], event.get("model", ""), detail
 
 
@@ -34,8 +36,18 @@ def crash_rows(one: Mapping[str, Any]) -> Iterator[Row]:
     window = measured["during_phase_window_relative_to_crash_s"]
     healthy, victim = protocol["pinned_healthy_model"], protocol["victim_model"]
     rows: list[tuple[float, str, str, str]] = [
-        (window["first_request"], "first healthy request", healthy, f"of {measured['phase_counts']['during']} during the crash"),
-        (window["last_response"], "last healthy response", healthy, f"{measured['healthy_requests_successful']} of {measured['healthy_requests_total']} succeeded in all"),
+        (
+            window["first_request"],
+            "first healthy request",
+            healthy,
+            f"of {measured['phase_counts']['during']} during the crash",
+        ),
+        (
+            window["last_response"],
+            "last healthy response",
+            healthy,
+            f"{measured['healthy_requests_successful']} of {measured['healthy_requests_total']} succeeded in all",
+        ),
     ]
     for event in one["selected_lifecycle_events"]:
         statuses = " ".join(str(status) for status in event["response_statuses"])
@@ -50,7 +62,9 @@ def lora_rows(one: Mapping[str, Any]) -> Iterator[Row]:
     for seen in one["selected_residency_observations"]:
         kind, ready = seen["kind"], seen["ready_aliases"]
         was = before.get(kind, ready)
-        moved = [f"+{alias}" for alias in ready if alias not in was] + [f"-{alias}" for alias in was if alias not in ready]
+        moved = [f"+{alias}" for alias in ready if alias not in was] + [
+            f"-{alias}" for alias in was if alias not in ready
+        ]
         asked = order[int(seen["phase"][6:])] if seen["phase"].startswith("churn_") else ""
         yield one["id"], "", f"{kind} {seen['phase']}", asked, " ".join([f"ready {', '.join(ready) or 'none'}", *moved])
         before[kind] = ready
@@ -61,7 +75,13 @@ def timeline(record: Mapping[str, Any]) -> list[Row]:
     rows: list[Row] = []
     for one in record["experiments"]:
         protocol = one["protocol"]
-        kind = co_residency_rows if "co_residency_rounds" in protocol else crash_rows if "crashes" in protocol else lora_rows
+        kind = (
+            co_residency_rows
+            if "co_residency_rounds" in protocol
+            else crash_rows
+            if "crashes" in protocol
+            else lora_rows
+        )
         rows += kind(one)
     return rows
 

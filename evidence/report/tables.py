@@ -42,6 +42,8 @@ class PackageView:
 
     path: Path
     files: dict[str, Json] = field(default_factory=dict)
+    members: dict[str, str] = field(default_factory=dict)  # every file of the package -> its digest
+    archive_sha256: str | None = None
 
     def one(self, name: str) -> Json:
         """The file at this path; refused when the package lacks it."""
@@ -100,6 +102,8 @@ def read_package(path: Path) -> PackageView:
         raise EvidenceError(
             f"{path}: {reading.findings[0]}", f"`evidence verify {path}` says all that is wrong with it", code=1
         )
+    view.members = reading.members
+    view.archive_sha256 = reading.tgz_sha256 or None
     view.one("manifest.json")
     return view
 
@@ -109,7 +113,7 @@ def _wanted(name: bytes) -> bool:
     parts = below.split("/")
     return (
         below in _NAMES
-        or (len(parts) == 2 and parts[0] == "results" and below.endswith(".json"))
+        or (len(parts) in (2, 3) and parts[0] == "results" and below.endswith(".json"))
         or (len(parts) == 4 and parts[0] == "results" and parts[3] in _FILES)
     )
 
@@ -124,7 +128,7 @@ class Table:
 
     def render(self, form: str) -> str:
         """As text for a terminal (`table`) or as Markdown."""
-        shown = [[_cell(value) for value in row] for row in self.rows]
+        shown = [[cell(value) for value in row] for row in self.rows]
         style = "github" if form == "markdown" else "simple"
         # Digests, versions and aliases are text, and a number that was written with zeros keeps them.
         text = tabulate(shown, headers=self.columns, tablefmt=style, disable_numparse=True)
@@ -136,7 +140,8 @@ class Table:
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """A value as it stands in every table: `-` for what is not known, yes and no, lists with commas."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -187,7 +192,7 @@ def matrix(
     if format == "json":
         return records.to_bytes({"rows": kept.plain()}).decode().rstrip("\n")
     if format == "csv":
-        return _csv(kept).rstrip("\n")
+        return render_csv(kept).rstrip("\n")
     return kept.render(format).rstrip("\n")
 
 
@@ -202,15 +207,32 @@ def samples_csv(view: PackageView) -> str:
         for entry in view.comparisons
         for sample in view.one(f"{entry['folder']}/samples.json")["samples"]
     ]
-    return _csv(Table("Samples", columns, rows))
+    return render_csv(Table("Samples", columns, rows))
 
 
-def _csv(table: Table) -> str:
+def render_csv(table: Table) -> str:
+    """The table as CSV. A text that a spreadsheet would run as a formula gets a quote before it; numbers stay as they are."""
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\n")
     writer.writerow(table.columns)
-    writer.writerows([["" if value is None else value for value in row] for row in table.rows])
+    writer.writerows([[_field(value) for value in row] for row in table.rows])
     return output.getvalue()
+
+
+def _field(value: Any) -> Any:
+    shown = (
+        ""
+        if value is None
+        else value
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else cell(value)
+    )
+    formula = isinstance(shown, str) and shown.startswith(("=", "+", "-", "@", "\t", "\r")) and not _signed(shown)
+    return f"'{shown}" if formula else shown
+
+
+def _signed(text: str) -> bool:
+    return text == "-" or text[1:].replace(".", "", 1).removesuffix(" %").isdecimal()
 
 
 def matrix_table(view: PackageView) -> Table:
@@ -266,8 +288,18 @@ def gate_table(view: PackageView) -> Table:
             for row in gate["rows"]:
                 limit, margin = _margin(gate["gate"], row["relative"])
                 rows.append(
-                    [entry["id"], gate["gate"], row["repetition"], row["device"], row["baseline"], row["candidate"]]
-                    + [_percent(row["relative"]), limit, margin, row["holds"]]
+                    [
+                        entry["id"],
+                        gate["gate"],
+                        row["repetition"],
+                        row["device"],
+                        row["baseline"],
+                        row["candidate"],
+                        _percent(row["relative"]),
+                        limit,
+                        margin,
+                        row["holds"],
+                    ]
                 )
     return Table("Gates", columns, rows)
 
@@ -333,8 +365,7 @@ def attempt_table(view: PackageView) -> Table:
     for entry in view.attempts:
         attempt = entry["attemptFile"]
         answers = [f"{name} {count}" for name, count in sorted(attempt["counts"].items())]
-        rows.append([entry["id"], *(entry[key] for key in ("surface", "outcome", "reason"))]
-                    + [attempt["requests"], answers, entry["accepted"], entry["ended"]])  # fmt: skip
+        rows.append([entry["id"], *(entry[key] for key in ("surface", "outcome", "reason")), attempt["requests"], answers, entry["accepted"], entry["ended"]])  # fmt: skip
     return Table("Functional attempts", columns, rows)
 
 

@@ -82,7 +82,9 @@ class _Table:
         self.file, self.place, self.values = file, place, dict(values)
 
     def wrong(self, key: str, found: Any, expected: str) -> EvidenceError:
-        return EvidenceError(f"{self.file}: {self.place}.{key}: found {found!r}, expected {expected}", "see `evidence serve --help`")
+        return EvidenceError(
+            f"{self.file}: {self.place}.{key}: found {found!r}, expected {expected}", "see `evidence serve --help`"
+        )
 
     def take(self, key: str, kind: type | tuple[type, ...], expected: str, default: Any = None) -> Any:
         value = self.values.pop(key, default)

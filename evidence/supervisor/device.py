@@ -25,6 +25,7 @@ class Device(Protocol):
 
     source: str
     total_bytes: int
+    name: str | None
 
     def read_free(self) -> int:
         """Free bytes now."""
@@ -43,6 +44,7 @@ class BudgetDevice:
     """A budget against the resident memory of process groups."""
 
     source = "process-rss-against-budget"
+    name: str | None = None
 
     def __init__(self, total_bytes: int, leaders: Callable[[], Iterable[int]]) -> None:
         self.total_bytes = total_bytes
@@ -64,14 +66,20 @@ class NvmlDevice:
 
     def __init__(self, index: int) -> None:
         try:
-            import pynvml
+            import pynvml  # type: ignore[import-untyped]
 
             pynvml.nvmlInit()
             self._nvml: Any = pynvml
             self._handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            name = pynvml.nvmlDeviceGetName(self._handle)
+            self.name: str | None = name if isinstance(name, str) else name.decode("utf-8", "replace")
             self.total_bytes = int(pynvml.nvmlDeviceGetMemoryInfo(self._handle).total)
         except Exception as error:
-            raise EvidenceError(f"device {index}: NVML gives nothing: {error}", f"without a GPU use source = \"{BudgetDevice.source}\"", code=4) from None
+            raise EvidenceError(
+                f"device {index}: NVML gives nothing: {error}",
+                f'without a GPU use source = "{BudgetDevice.source}"',
+                code=4,
+            ) from None
 
     def read_free(self) -> int:
         return int(self._nvml.nvmlDeviceGetMemoryInfo(self._handle).free)

@@ -31,7 +31,9 @@ RELEASE_WAIT = 10.0  # seconds that a device gets to give back the memory of a p
 class Refusal(Exception):
     """What a caller is told instead of an answer."""
 
-    def __init__(self, status: int, code: str, message: str, *, retry_after: int | None = None, permanent: bool = False) -> None:
+    def __init__(
+        self, status: int, code: str, message: str, *, retry_after: int | None = None, permanent: bool = False
+    ) -> None:
         super().__init__(message)
         self.status, self.code, self.message = status, code, message
         self.retry_after, self.permanent = retry_after, permanent
@@ -84,7 +86,13 @@ class Fleet:
     def note(self, event: str, member: Member, **more: Any) -> None:
         """Append to the supervisor's own account, with the free bytes at that moment."""
         pid = member.process.pid if member.process else None
-        row = {"t": time.monotonic(), "event": event, "model": member.spec.name, "pid": pid, "device_free_bytes": self.device.read_free()}
+        row = {
+            "t": time.monotonic(),
+            "event": event,
+            "model": member.spec.name,
+            "pid": pid,
+            "device_free_bytes": self.device.read_free(),
+        }
         self.events.append({**row, **more})
 
     def find(self, name: Any) -> Member:
@@ -104,7 +112,9 @@ class Fleet:
             raise Refusal(502, "MODEL_LOAD_FAILED", f"the engine of {name} failed, and is not tried again yet")
         if member.state in ("unloaded", "cooldown"):
             if now < member.refused_at + wait:
-                raise Refusal(503, "INSUFFICIENT_MEMORY", f"no memory for {name}: all else is pinned or busy", retry_after=wait)
+                raise Refusal(
+                    503, "INSUFFICIENT_MEMORY", f"no memory for {name}: all else is pinned or busy", retry_after=wait
+                )
             self.begin_load(member)
         raise Refusal(503, "MODEL_LOADING", f"{name} is {member.state}", retry_after=wait)
 
@@ -146,7 +156,9 @@ class Fleet:
 
     async def _make_room(self, member: Member) -> bool:
         while not self._fits(member):
-            idle = [m for m in self.members.values() if m.state == "loaded" and not m.spec.pinned and not m.open_requests]
+            idle = [
+                m for m in self.members.values() if m.state == "loaded" and not m.spec.pinned and not m.open_requests
+            ]
             if not idle:
                 return False
             await self.unload(min(idle, key=lambda m: m.last_used), "evicted")
@@ -170,14 +182,18 @@ class Fleet:
     async def _await_token(self, member: Member, process: Process) -> None:
         """Wait until the engine is healthy and has given a real answer. Raises EvidenceError."""
         base, spec = f"http://{self.config.host}:{member.port}", member.spec
-        body = json.dumps({"model": spec.name, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}).encode()
+        body = json.dumps(
+            {"model": spec.name, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
+        ).encode()
         until = time.monotonic() + spec.ready_timeout_seconds
         while time.monotonic() < until:
             if process.ended.done():
                 raise EvidenceError(f"{spec.name} {process.ended.result().describe()} before it was ready", code=4)
             if (await fetch(base + spec.ready_path, timeout_seconds=2.0)).status == 200:
                 left = max(1.0, until - time.monotonic())
-                given = await fetch(base + "/v1/chat/completions", "POST", body, left, {"content-type": "application/json"})
+                given = await fetch(
+                    base + "/v1/chat/completions", "POST", body, left, {"content-type": "application/json"}
+                )
                 if given.status == 200 and b"choices" in given.response_body:
                     return
                 if given.status is not None and 400 <= given.status < 500:
@@ -205,7 +221,7 @@ class Fleet:
         member.state = "unloading"
         await self._discard(member)
         until = time.monotonic() + RELEASE_WAIT
-        while self.device.read_free() <= before and time.monotonic() < until:
+        while self.device.read_free() <= before and time.monotonic() < until:  # noqa: ASYNC110 - the driver tells nobody
             await asyncio.sleep(0.02)
         member.state = "unloaded"
         self.note(event, member, ended_pid=pid, freed_bytes=self.device.read_free() - before)
@@ -229,7 +245,12 @@ class Fleet:
             for name, m in self.members.items()
         ]
         free = self.device.read_free()
-        device = {"source": self.device.source, "total_bytes": self.device.total_bytes, "free_bytes": free}
+        device = {
+            "name": self.device.name,
+            "source": self.device.source,
+            "total_bytes": self.device.total_bytes,
+            "free_bytes": free,
+        }
         return {"object": "list", "data": models, "device": device, "now": now}
 
     async def preload(self) -> None:

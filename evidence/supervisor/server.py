@@ -18,6 +18,7 @@ import asyncio
 import contextlib
 import json
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,17 @@ from evidence.supervisor.fleet import Fleet, Member, Refusal
 
 MAX_BODY, MAX_HEAD = 64 << 20, 64 << 10
 DROPPED = {b"connection", b"content-length", b"transfer-encoding", b"expect", b"keep-alive"}
-REASONS = {200: "OK", 202: "Accepted", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 409: "Conflict", 413: "Content Too Large", 502: "Bad Gateway", 503: "Service Unavailable"}
+REASONS = {
+    200: "OK",
+    202: "Accepted",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    409: "Conflict",
+    413: "Content Too Large",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+}
 
 
 class Request:
@@ -115,11 +126,7 @@ class Server:
         """Steer, list, or pass on."""
         path = request.target.split(b"?", 1)[0].decode("ascii", "replace")
         if request.method == b"GET":
-            shown = {"/health": {"status": "ok"}, "/v1/models": None, "/admin/events": None}
-            if path not in shown:
-                raise Refusal(404, "NOT_FOUND", f"no route {path}", permanent=True)
-            value = shown[path] or (self.fleet.describe() if path == "/v1/models" else {"events": self.fleet.events, "now": asyncio.get_running_loop().time()})
-            writer.write(render(200, json.dumps(value).encode()))
+            writer.write(render(200, json.dumps(self.show(path)).encode()))
         elif request.method == b"POST" and path.startswith("/admin/"):
             writer.write(render(*await self.steer(path, request.json())))
         elif request.method == b"POST" and path.startswith("/v1/"):
@@ -131,6 +138,16 @@ class Server:
                 member.open_requests -= 1
         else:
             raise Refusal(405, "METHOD", f"no {request.method.decode()} {path}", permanent=True)
+
+    def show(self, path: str) -> dict[str, Any]:
+        """What a GET shows. Raises Refusal."""
+        if path == "/health":
+            return {"status": "ok"}
+        if path == "/v1/models":
+            return self.fleet.describe()
+        if path == "/admin/events":
+            return {"events": self.fleet.events, "now": time.monotonic()}
+        raise Refusal(404, "NOT_FOUND", f"no route {path}", permanent=True)
 
     async def steer(self, path: str, wanted: dict[str, Any]) -> tuple[int, bytes]:
         """Load, unload, ballast. Raises Refusal."""
@@ -146,7 +163,9 @@ class Server:
         if path == "/admin/load":
             with contextlib.suppress(Refusal):
                 self.fleet.admit(member.spec.name)
-            return (200 if member.state == "loaded" else 202), json.dumps({"model": member.spec.name, "state": member.state}).encode()
+            return (200 if member.state == "loaded" else 202), json.dumps(
+                {"model": member.spec.name, "state": member.state}
+            ).encode()
         if path == "/admin/unload":
             if member.state != "loaded":
                 raise Refusal(409, "NOT_LOADED", f"{member.spec.name} is {member.state}")
@@ -154,7 +173,9 @@ class Server:
             return 200, json.dumps({"model": member.spec.name, "state": member.state}).encode()
         raise Refusal(404, "NOT_FOUND", f"no route {path}", permanent=True)
 
-    async def pass_on(self, member: Member, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def pass_on(
+        self, member: Member, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         """Send the request to the engine and its raw response back as it comes. Raises Refusal before the first byte."""
         body = b"".join(request.body)
         kept = [field for field in request.fields if field[0].lower() not in DROPPED]

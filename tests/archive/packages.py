@@ -5,10 +5,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "conformance"))
 
-import base  # noqa: E402
-import make  # noqa: E402
+import base
+import make
 
-from evidence.build.archive import write_archive, write_digests  # noqa: E402
+from evidence.build.archive import write_archive, write_digests
 
 __all__ = ["base", "lay", "make", "publish"]
 

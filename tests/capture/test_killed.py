@@ -2,7 +2,8 @@
 
 The points are counted in events, not in seconds: SIGKILL comes right after the write of the n-th line of the journal,
 or, at every other point, just before it. The capture is the real one, shortened to its first two arms, most points in
-the first; at most of them eight requests are under way.
+the first; at most of them eight requests are under way. What is left each time packages as an incomplete comparison,
+and the package's own verifiers accept it.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import json
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 
 import pytest
 
+from evidence.build.package import build
 from evidence.capture.journal import read_journal
 from tests.capture.fast_campaign import assert_nothing_lost, events, write_fast
 
@@ -28,6 +31,7 @@ RUNNER = """
 import json, os, signal, sys
 from pathlib import Path
 from evidence.capture import attempt, session
+from evidence.build.package import build
 from evidence.capture.journal import Journal
 
 session.ORDER = session.ORDER[:2]
@@ -44,7 +48,8 @@ def append(journal, content):
 
 def run(folder):
     os.environ["MARK"] = str(folder)
-    session.capture(folder / "campaign", "tiny-memory", folder / "runs", quiet=True)
+    os.chdir(folder)
+    session.capture(folder.parent / "campaign", "tiny-memory", folder / "runs", quiet=True)
 
 Journal.append = append
 folder, points = Path(sys.argv[1]), [int(word) for word in sys.argv[2:]]
@@ -77,9 +82,9 @@ def find_marked(mark: str) -> list[int]:
 
 def run_until(folder: Path, points: list[int]) -> set[int]:
     """Runs a capture for each point, in a folder of its name, that is killed there; how they ended."""
+    write_fast(folder / "campaign", case=["--emission-log", "{alias}.emissions"])
     for point in points:
-        place = folder / str(point)
-        write_fast(place / "campaign", case=["--emission-log", str(place / "{alias}.emissions")])
+        (folder / str(point)).mkdir()
     words = [str(point) for point in points]
     done = subprocess.run(
         [sys.executable, "-c", RUNNER, str(folder), *words], capture_output=True, text=True, check=True
@@ -121,6 +126,31 @@ def test_a_killed_runner_loses_nothing(tmp_path: Path, part: int) -> None:
             assert seen_by_engines(folder) <= offers
             assert_nothing_lost(run)
         await_end(str(folder))
+    package_as_incomplete(tmp_path, points)
+
+
+def package_as_incomplete(folder: Path, points: list[int]) -> None:
+    """Builds one package of all the killed runs, in which every offer stands, and verifies it as a reader would."""
+    everything = folder / "runs"
+    everything.mkdir()
+    offered = {}
+    for run in (run for point in points for run in (folder / str(point) / "runs").glob("[!.]*")):
+        offered[run.name] = {event["offer"] for event in events(run, "offer")}
+        run.rename(everything / run.name)
+    built = build(folder / "campaign", everything, folder / "dist", preparation=True, quiet=True)
+    with tarfile.open(built.archive) as archive:
+        archive.extractall(folder / "unpacked", filter="data")
+    (package,) = (folder / "unpacked").iterdir()
+    index = json.loads((package / "results/incomplete-settings-index.json").read_text())["comparisons"]
+    assert {entry["run"]: entry["reason"] for entry in index} == dict.fromkeys(offered, "RUNNER_DIED")
+    for entry in index:
+        rows = json.loads((package / entry["folder"] / "offers.json").read_text())["offers"]
+        assert {row["offer"] for row in rows} == offered[entry["run"]]
+    for verifier in sorted(package.glob("verify-*.py")):
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-B", str(verifier)], capture_output=True, text=True, check=False
+        )
+        assert (verifier.name, done.returncode) == (verifier.name, 0), done.stdout + done.stderr
 
 
 def await_end(mark: str) -> None:

@@ -22,8 +22,7 @@ ROW = {
     "decidedBy": None,
     "blocker": "nobody tried",
 }
-COUNTS = ("profiles cases attempts comparisons incompleteComparisons mainSamples warmSamples bodies "
-          "lifecycleRecords").split()  # fmt: skip
+COUNTS = ["profiles", "cases", "attempts", "comparisons", "incompleteComparisons", "mainSamples", "warmSamples", "bodies", "lifecycleRecords"]  # fmt: skip
 BODY = b'data: {"choices":[]}\n\n'
 BODY_NAME = f"results/settings/first/bodies/{hashlib.sha256(BODY).hexdigest()}"
 

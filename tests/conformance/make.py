@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import base  # noqa: E402
+import base
 
 CASES = Path(__file__).resolve().parent / "cases"
 GZIP = bytes.fromhex("1f8b08000000000000ff")

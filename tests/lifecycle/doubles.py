@@ -21,7 +21,12 @@ WAIT = "0.02"
 def respond(status, value, **headers):
     """A whole response."""
     body = json.dumps(value).encode()
-    lines = [f"HTTP/1.1 {status} X", "content-type: application/json", f"content-length: {len(body)}", "connection: close"]
+    lines = [
+        f"HTTP/1.1 {status} X",
+        "content-type: application/json",
+        f"content-length: {len(body)}",
+        "connection: close",
+    ]
     lines += [f"{name.replace('_', '-')}: {text}" for name, text in headers.items()]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
@@ -34,7 +39,7 @@ class Double:
 
     async def __aenter__(self):
         self.server = await asyncio.start_server(self.handle, "127.0.0.1", 0)
-        self.url = "http://127.0.0.1:%d" % self.server.sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
         return self
 
     async def __aexit__(self, *_):
@@ -120,7 +125,9 @@ class Supervisor(Double):
 
     def begin(self, m):
         if self.free() < SIZE and self.lie != "no eviction":
-            loaded = [o for o in self.models.values() if o.state == "loaded" and (not o.pinned or self.lie == "pin evicted")]
+            loaded = [
+                o for o in self.models.values() if o.state == "loaded" and (not o.pinned or self.lie == "pin evicted")
+            ]
             gone = min(loaded, key=lambda o: o.used)
             if self.lie == "evicted model keeps its process":
                 self.kept.append(gone.child)
@@ -177,10 +184,14 @@ class Supervisor(Double):
             name = "p" if self.lie == "response from the wrong model" else m.name
             text = "" if self.lie == "empty answer" else "Blue."
             return respond(200, {"model": name, "choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
-        if m.state == "cooldown" and now < m.failed + self.cooldown or m.state == "loaded":
+        if (m.state == "cooldown" and now < m.failed + self.cooldown) or m.state == "loaded":
             error = {"code": "MODEL_LOAD_FAILED", "permanent": self.lie == "cooldown called permanent"}
             more = {"retry_after": WAIT} if self.lie == "502 with Retry-After" else {}
-            return respond(503 if self.lie == "cooldown told as loading" else 502, {"error": error}, **({"retry_after": WAIT} if self.lie == "cooldown told as loading" else more))
+            return respond(
+                503 if self.lie == "cooldown told as loading" else 502,
+                {"error": error},
+                **({"retry_after": WAIT} if self.lie == "cooldown told as loading" else more),
+            )
         if m.state in ("unloaded", "cooldown"):
             self.begin(m)
             self.first_pid.setdefault(m.name, m.child.pid)
@@ -197,8 +208,20 @@ class Supervisor(Double):
             if self.lie == "process id reused" and self.crashed and m.name in self.first_pid and shown:
                 pid = self.first_pid[m.name]
             pinned = m.pinned and self.lie != "list forgets the pin"
-            rows.append({"id": m.name, "state": m.state, "pid": pid, "started_ticks": ticks, "reservation_bytes": SIZE, "pinned": pinned})
-        return {"data": rows, "device": {"source": "process-rss-against-budget", "total_bytes": TOTAL, "free_bytes": self.free()}}
+            rows.append(
+                {
+                    "id": m.name,
+                    "state": m.state,
+                    "pid": pid,
+                    "started_ticks": ticks,
+                    "reservation_bytes": SIZE,
+                    "pinned": pinned,
+                }
+            )
+        return {
+            "data": rows,
+            "device": {"source": "process-rss-against-budget", "total_bytes": TOTAL, "free_bytes": self.free()},
+        }
 
 
 class Vllm(Double):
@@ -242,4 +265,10 @@ class Vllm(Double):
         rows = [{"token": token, "logprob": math.log(chance)} for token, chance in chances.items()]
         first = {**rows[0], "top_logprobs": [] if self.lie == "no probabilities" else rows}
         content = [] if self.lie == "no probabilities" else [first]
-        return respond(200, {"model": name, "choices": [{"message": {"content": text}, "logprobs": {"content": content}, "finish_reason": "stop"}]})
+        return respond(
+            200,
+            {
+                "model": name,
+                "choices": [{"message": {"content": text}, "logprobs": {"content": content}, "finish_reason": "stop"}],
+            },
+        )

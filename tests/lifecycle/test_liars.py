@@ -15,7 +15,9 @@ from evidence.lifecycle.lora import Adapters, VllmEngine, run_lora
 from evidence.lifecycle.target import SupervisorTarget
 from tests.lifecycle.doubles import Supervisor, Vllm
 
-CO = CoResidency(models=("p", "a"), pinned_model="p", next_load_model="b", rounds=2, load_limit_s=3, harness_deadline_s=10)
+CO = CoResidency(
+    models=("p", "a"), pinned_model="p", next_load_model="b", rounds=2, load_limit_s=3, harness_deadline_s=10
+)
 CRASH = Crash("p", "a", cooldown_s=0.15, retry_after_s=0, pause_between_healthy_requests_s=0.01, requested_before_samples=3, during_phase_sample_limit=200, requested_after_samples=3, provisioning_limit_s=2, recovery_timeout_s=2, detection_limit_s=0.5, harness_deadline_s=8)  # fmt: skip
 ALIASES = ("pin", "a", "b", "c", "d")
 LORA = Adapters("base", {name: f"/{name}" for name in ALIASES}, ("pin",), ("a", "b", "c", "d"), ("c", "d", "a", "b", "c", "d", "pin"), 3, {name: number for number, name in enumerate(ALIASES)}, request_timeout_s=2, harness_deadline_s=10)  # fmt: skip

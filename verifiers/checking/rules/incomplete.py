@@ -197,6 +197,7 @@ def hold_upstream(subject: Incomplete) -> Iterator[Complaint]:
         seen = subject.receipts.get(offer["offer"])
         told = offer["upstream"]
         if seen is None:
+            # A proxy that was killed left bytes and no receipt; only a receipt can say that they are all.
             if told is not None and told["complete"]:
                 yield (subject.where(offer) + "/upstream", "complete", "not complete: no receipt carries this offer")
             continue

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence
 
 from checking.check import Check, Complaint, Family, Mutation, Scope
-from checking.package import Unreadable, View
+from checking.package import View
 from checking.reading import JsonFault, read_json
 from checking.rules import lifecycle_coresidency as co
 from checking.rules import lifecycle_crash as crash
@@ -94,7 +94,9 @@ def _truth(rule: Any) -> str:
 
 def _row(code: str, rule: Any, *mutations: Mutation, kind: str = "", also: Sequence[str] = ()) -> Check:
     hold = _on_kind(kind, rule) if kind else _on_record(rule)
-    return Check("lifecycle-" + code, _truth(rule), hold, mutations, (SCHEMA,), tuple("lifecycle-" + one for one in also))
+    return Check(
+        "lifecycle-" + code, _truth(rule), hold, mutations, (SCHEMA,), tuple("lifecycle-" + one for one in also)
+    )
 
 
 def _twice(record: Dict[str, Any]) -> Optional[str]:
@@ -113,7 +115,7 @@ def _move_link(experiment: Dict[str, Any]) -> Optional[str]:
     for key, value in sorted(experiment["reproduction"].items()):
         if key.endswith("_url"):
             experiment["reproduction"][key] = value.replace("/blob/", "/blob/0", 1)
-            return key
+            return str(key)
     return None
 
 
@@ -133,7 +135,10 @@ def _both(experiment: Dict[str, Any], when: Any) -> Any:
 
 def _evict_recent(experiment: Dict[str, Any]) -> Optional[str]:
     """In the first sequence let the second request push out what the first one brought."""
-    order, pinned = experiment["protocol"]["churn_request_order"], set(experiment["protocol"]["preloaded_pinned_aliases"])
+    order, pinned = (
+        experiment["protocol"]["churn_request_order"],
+        set(experiment["protocol"]["preloaded_pinned_aliases"]),
+    )
     rows = experiment["selected_residency_observations"]
     at = next((number for number, row in enumerate(rows) if row["phase"] == "churn_1"), None)
     if at is None or order[0] not in rows[at]["ready_aliases"]:

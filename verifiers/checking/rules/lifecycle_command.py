@@ -27,9 +27,15 @@ from checking.rules.lifecycle_raw import RAW_CONTROL, checked_places
 FAMILIES = (lifecycle.FAMILY,)
 _DEPTH = "measurements/"
 CONTROLS = (
-    ("lifecycle-device-used", add("co-residency", "shave the used bytes", _DEPTH + "device_used_bytes_with_both_models", -1)),
+    (
+        "lifecycle-device-used",
+        add("co-residency", "shave the used bytes", _DEPTH + "device_used_bytes_with_both_models", -1),
+    ),
     ("lifecycle-phase-sum", add("crash", "claim a healthy request more", _DEPTH + "healthy_requests_total", 1)),
-    ("lifecycle-undeclared", put("lora", "let the caller be told another fault", _DEPTH + "undeclared_adapter_status", 429)),
+    (
+        "lifecycle-undeclared",
+        put("lora", "let the caller be told another fault", _DEPTH + "undeclared_adapter_status", 429),
+    ),
 )
 
 
@@ -50,7 +56,7 @@ def judge_record(data: bytes, bundle: Dict[str, bytes]) -> Tuple[Memory, Report]
 
 def control(source: Memory, script: str) -> Outcome:
     """Alter a copy of the record and of its raw events and call the real verifier on it in a new process."""
-    for code, mutation in ((*RAW_CONTROL, *CONTROLS) if any(name != SINGLE for name in source.files) else CONTROLS):
+    for code, mutation in (*RAW_CONTROL, *CONTROLS) if any(name != SINGLE for name in source.files) else CONTROLS:
         bench = Bench(source, {})
         altered = mutation.damage(bench)
         if altered is None:
@@ -64,7 +70,9 @@ def control(source: Memory, script: str) -> Outcome:
             words = [sys.executable, "-I", "-B", os.path.abspath(script), os.path.join(scratch, SINGLE), "--json"]
             if any(name != SINGLE for name in source.files):
                 words += ["--evidence", os.path.join(scratch, "evidence")]
-            ran = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+            ran = subprocess.run(
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False
+            )
         try:
             observed = tuple(sorted({one["code"] for one in json.loads(ran.stdout.decode("utf-8"))["findings"]}))
         except (ValueError, KeyError, TypeError):
@@ -100,7 +108,9 @@ def verify_record(options: Any, script: str) -> Tuple[int, Dict[str, int], Dict[
         if options.mutation_control == "all":
             for row in table(FAMILIES):
                 for mutation in row.mutations:
-                    said["mutations"].append(try_mutation(row.code, mutation, source, FAMILIES, report, Bench(source, {})))
+                    said["mutations"].append(
+                        try_mutation(row.code, mutation, source, FAMILIES, report, Bench(source, {}))
+                    )
         if any(outcome.blind() for outcome in said["mutations"]):
             said["message"] = "a mutation was not rejected: this verifier is blind, trust nothing it said"
             return BLIND, counts, said

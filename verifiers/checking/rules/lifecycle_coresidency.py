@@ -25,7 +25,9 @@ def rounds_hold_their_requests(experiment: Record) -> Iterator[Fault]:
     order = [sample["round"] for sample in samples]
     if order != sorted(order) or sorted(rounds) != list(range(len(rounds))):
         yield Fault("/selected_samples", "rounds %s" % order, "rounds in order from 0")
-    yield from differ("/protocol/co_residency_rounds", protocol["co_residency_rounds"], len(rounds), "rounds of samples")
+    yield from differ(
+        "/protocol/co_residency_rounds", protocol["co_residency_rounds"], len(rounds), "rounds of samples"
+    )
     for number, count in sorted(rounds.items()):
         if count != protocol["requests_per_round"]:
             found = "%d samples in round %d" % (count, number)
@@ -81,12 +83,16 @@ def residents_are_all(experiment: Record) -> Iterator[Fault]:
     samples, found = experiment["selected_samples"], experiment["measurements"]["co_resident_models"]
     expected = samples[-1]["resident_model_count"]
     yield from differ("/measurements/co_resident_models", found, expected, "resident in the last sample")
-    yield from differ("/measurements/co_resident_models", found, len({one["model"] for one in samples}), "that answered")
+    yield from differ(
+        "/measurements/co_resident_models", found, len({one["model"] for one in samples}), "that answered"
+    )
     if found < 2:
         yield Fault("/measurements/co_resident_models", show(found), "at least two")
     for number, sample in enumerate(samples):
         if sample["round"] and sample["resident_model_count"] != found:
-            yield Fault("/selected_samples/%d/resident_model_count" % number, show(sample["resident_model_count"]), show(found))
+            yield Fault(
+                "/selected_samples/%d/resident_model_count" % number, show(sample["resident_model_count"]), show(found)
+            )
 
 
 def reservations_stay(experiment: Record) -> Iterator[Fault]:
@@ -100,7 +106,9 @@ def reservations_stay(experiment: Record) -> Iterator[Fault]:
             if value <= 0:
                 yield Fault(pointer(place, name), show(value), "more than 0")
         if sum(sample["admission_reservations_bytes"].values()) > total:
-            yield Fault(place, show(sum(sample["admission_reservations_bytes"].values())), "at most the device's %d" % total)
+            yield Fault(
+                place, show(sum(sample["admission_reservations_bytes"].values())), "at most the device's %d" % total
+            )
 
 
 def reservations_sum(experiment: Record) -> Iterator[Fault]:
@@ -209,7 +217,9 @@ def pressure_is_in_order(experiment: Record) -> Iterator[Fault]:
             yield Fault(place, show(event["seconds_after_pressure_began"]), "at least %s" % before)
         before = event["seconds_after_pressure_began"]
     if events:
-        yield from differ("/selected_pressure_events/0/seconds_after_pressure_began", events[0]["seconds_after_pressure_began"], 0)
+        yield from differ(
+            "/selected_pressure_events/0/seconds_after_pressure_began", events[0]["seconds_after_pressure_began"], 0
+        )
 
 
 def _at(experiment: Record, name: str) -> Iterator[Any]:
@@ -223,7 +233,9 @@ def pressure_figures_are_the_events(experiment: Record) -> Iterator[Fault]:
     measured = experiment["measurements"]
     for place, event in _at(experiment, "ballast_taken"):
         found = measured["forced_pressure_free_bytes"]
-        yield from differ("/measurements/forced_pressure_free_bytes", found, event["device_free_bytes"], "as in " + place)
+        yield from differ(
+            "/measurements/forced_pressure_free_bytes", found, event["device_free_bytes"], "as in " + place
+        )
     evicted = [event.get("model") for _, event in _at(experiment, "evicted")]
     if "selected_pressure_events" in experiment:
         yield from differ("/measurements/evicted_models", measured.get("evicted_models"), evicted, "the events'")
@@ -234,7 +246,9 @@ def pressure_figures_are_the_events(experiment: Record) -> Iterator[Fault]:
             place = "/selected_pressure_events/%d/device_free_bytes" % number
             yield Fault(place, show(event["device_free_bytes"]), "between 0 and the device's %d" % total)
     if evicted and "eviction_freed_device_bytes" in measured:
-        before = [event for _, event in _at(experiment, "load_requested")] + [event for _, event in _at(experiment, "ballast_taken")]
+        before = [event for _, event in _at(experiment, "load_requested")] + [
+            event for _, event in _at(experiment, "ballast_taken")
+        ]
         after = [event for _, event in _at(experiment, "evicted")][-1]
         if before:
             expected = after["device_free_bytes"] - before[0]["device_free_bytes"]
@@ -257,10 +271,13 @@ def eviction_comes_before_the_load(experiment: Record) -> Iterator[Fault]:
         if event["event"] == "load_started":
             needed = experiment["measurements"]["next_load_reservation_bytes"]
             if event["device_free_bytes"] < needed:
-                yield Fault(place + "/device_free_bytes", show(event["device_free_bytes"]), "at least the reservation of %d" % needed)
-        if event["event"] == "served":
-            if event.get("model") != loaded or loaded not in now:
-                yield Fault(place + "/model", show(event.get("model")), "%s, resident" % show(loaded))
+                yield Fault(
+                    place + "/device_free_bytes",
+                    show(event["device_free_bytes"]),
+                    "at least the reservation of %d" % needed,
+                )
+        if event["event"] == "served" and (event.get("model") != loaded or loaded not in now):
+            yield Fault(place + "/model", show(event.get("model")), "%s, resident" % show(loaded))
         residents = now
 
 
@@ -273,6 +290,8 @@ def pin_is_kept(experiment: Record) -> Iterator[Fault]:
     for number, event in enumerate(events):
         place = "/selected_pressure_events/%d" % number
         if pinned not in event["resident_models"]:
-            yield Fault(place + "/resident_models", ", ".join(event["resident_models"]) or "none", "%s, pinned" % pinned)
+            yield Fault(
+                place + "/resident_models", ", ".join(event["resident_models"]) or "none", "%s, pinned" % pinned
+            )
         if event["event"] == "evicted" and event.get("model") == pinned:
             yield Fault(place + "/model", show(pinned), "a model that is not pinned")

@@ -110,7 +110,9 @@ def recovery_is_in_time(experiment: Record) -> Iterator[Fault]:
     if found > limit:
         yield Fault("/measurements/recovery_complete_marker_after_crash_s", show(found), "at most %s" % limit)
     if limit > protocol["harness_deadline_s"]:
-        yield Fault("/protocol/recovery_timeout_s", show(limit), "at most the deadline %s" % protocol["harness_deadline_s"])
+        yield Fault(
+            "/protocol/recovery_timeout_s", show(limit), "at most the deadline %s" % protocol["harness_deadline_s"]
+        )
 
 
 def deadline_holds_the_run(experiment: Record) -> Iterator[Fault]:
@@ -126,7 +128,10 @@ def deadline_holds_the_run(experiment: Record) -> Iterator[Fault]:
 def window_brackets_the_recovery(experiment: Record) -> Iterator[Fault]:
     """The healthy model was sampled from before the detection until after the recovery."""
     measured = experiment["measurements"]
-    window, place = measured["during_phase_window_relative_to_crash_s"], "/measurements/during_phase_window_relative_to_crash_s"
+    window, place = (
+        measured["during_phase_window_relative_to_crash_s"],
+        "/measurements/during_phase_window_relative_to_crash_s",
+    )
     detected, recovered = measured["detection_after_crash_s"], measured["recovery_complete_marker_after_crash_s"]
     if window["first_request"] > detected:
         yield Fault(place + "/first_request", show(window["first_request"]), "at most the detection at %s" % detected)
@@ -157,6 +162,10 @@ def statuses_tell_the_recovery(experiment: Record) -> Iterator[Fault]:
                 yield Fault("%s/%d" % (place, at), show(status), "502, 503 or 200")
             elif status == 502 and 503 in seen:
                 yield Fault("%s/%d" % (place, at), "502 after 503", "no second failure once it loads")
+            elif status == 502 and at < len(statuses) - 1:
+                yield Fault(
+                    "%s/%d" % (place, at), "502 and another try", "502 as the last of its request, which ends there"
+                )
             elif 200 in seen:
                 yield Fault("%s/%d" % (place, at), "%d after 200" % status, "the 200 last")
             seen.append(status)
@@ -202,13 +211,21 @@ def retries_take_their_time(experiment: Record) -> Iterator[Fault]:
         least = max(0, len(event["response_statuses"]) - 1) * wait
         found = event["seconds_after_crash"] - before
         if found < least:
-            yield Fault(place + "/response_statuses", "%d tries within %s s" % (len(event["response_statuses"]), found), "at least %s s" % least)
+            yield Fault(
+                place + "/response_statuses",
+                "%d tries within %s s" % (len(event["response_statuses"]), found),
+                "at least %s s" % least,
+            )
         before = event["seconds_after_crash"]
 
 
 def detection_precedes_the_error(experiment: Record) -> Iterator[Fault]:
     """The recovery marker follows the successful answer at once: within a tenth of a second and never before it."""
-    answered = [event["seconds_after_crash"] for _, event in _events(experiment, "recovery_request") if 200 in event["response_statuses"]]
+    answered = [
+        event["seconds_after_crash"]
+        for _, event in _events(experiment, "recovery_request")
+        if 200 in event["response_statuses"]
+    ]
     recovered = experiment["measurements"]["recovery_complete_marker_after_crash_s"]
     for when in answered:
         if not when <= recovered <= when + 1:

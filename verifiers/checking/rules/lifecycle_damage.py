@@ -7,7 +7,6 @@ from typing import Any, Callable, Dict, Optional
 
 from checking.check import Mutation
 from checking.damage import Bench
-
 from checking.rules.lifecycle_record import kind_of
 
 RECORDS = "results/lifecycle"

@@ -73,28 +73,55 @@ def processes(events: Events, model: str) -> Set[Tuple[int, int]]:
     return found
 
 
+def hardware_of(listing: Dict[str, Any]) -> Dict[str, Any]:
+    """Memory source, total, and the device's name where the target told one."""
+    made = {"device_memory_source": listing["source"], "reported_device_total_bytes": listing["total_bytes"]}
+    if listing.get("device_name"):
+        made["gpu"] = listing["device_name"]
+    return made
+
+
 def derive_co_residency(events: Events) -> Part:
     """Samples of the rounds, pressure events and every measured figure."""
     asked = events[0]["settings"]
     samples = []
     for number in range(asked["rounds"]):
         seen = list(of(events, "listing", label="round %d" % number))
-        told = [event for event in of(events, "response", lane="round", round=number) if event["status"] == 200 and event["answered"]]
+        told = [
+            event
+            for event in of(events, "response", lane="round", round=number)
+            if event["status"] == 200 and event["answered"]
+        ]
         if len(seen) != len(told):
-            raise EventsFault("round %d" % number, "%d listings, %d answers" % (len(seen), len(told)), "one of each a request")
-        for listing, answer in zip(seen, told):
+            raise EventsFault(
+                "round %d" % number, "%d listings, %d answers" % (len(seen), len(told)), "one of each a request"
+            )
+        for listing, answer in zip(seen, told):  # noqa: B905 - Python 3.8 has no strict
             if answer["served_model"] != answer["model"]:
                 raise EventsFault("round %d" % number, str(answer["served_model"]), "an answer of %s" % answer["model"])
             held = {name: row["reservation_bytes"] for name, row in up(listing).items()}
-            samples.append({"model": answer["model"], "round": number, "resident_model_count": len(held), "device_free_bytes": listing["free_bytes"], "admission_reservations_bytes": held})
+            samples.append(
+                {
+                    "model": answer["model"],
+                    "round": number,
+                    "resident_model_count": len(held),
+                    "device_free_bytes": listing["free_bytes"],
+                    "admission_reservations_bytes": held,
+                }
+            )
     last, first = samples[-1], next(of(events, "listing"))
     pressure = _pressure(events)
     taken = next(row for row in pressure if row["event"] == "ballast_taken")
     evicted = [row for row in pressure if row["event"] == "evicted"]
     wanted = asked["next_load_model"]
-    need = [row["reservation_bytes"] for listing in of(events, "listing") for row in listing["models"] if row["model"] == wanted]
+    need = [
+        row["reservation_bytes"]
+        for listing in of(events, "listing")
+        for row in listing["models"]
+        if row["model"] == wanted
+    ]
     return {
-        "hardware": {"device_memory_source": first["source"], "reported_device_total_bytes": first["total_bytes"]},
+        "hardware": hardware_of(first),
         "protocol": {
             "co_residency_rounds": asked["rounds"], "requests_per_round": len(asked["models"]),
             "max_generated_tokens": asked["max_generated_tokens"], "harness_deadline_s": asked["harness_deadline_s"],
@@ -124,12 +151,19 @@ def _pressure(events: Events) -> List[Dict[str, Any]]:
     """The pressure in order of time: listings by their labels, the request, the target's account in between."""
     wanted = events[0]["settings"]["next_load_model"]
     rows: List[Tuple[Any, Dict[str, Any]]] = []
-    names = {"unloaded": "unloaded", "ballast taken": "ballast_taken", "served": "served", "ballast released": "ballast_released"}
+    names = {
+        "unloaded": "unloaded",
+        "ballast taken": "ballast_taken",
+        "served": "served",
+        "ballast released": "ballast_released",
+    }
     state: List[str] = []
     free = 0
     request = next(of(events, "request", lane="pressure"))["t"]
     answered = next(of(events, "listing", label="served"))["t"]
-    between = sorted((row for row in of(events, "account") if request < row["at"] < answered), key=lambda row: row["at"])
+    between = sorted(
+        (row for row in of(events, "account") if request < row["at"] < answered), key=lambda row: row["at"]
+    )
     for event in events:
         if event["event"] == "listing" and event["label"] in names:
             if event["label"] == "served":
@@ -137,14 +171,29 @@ def _pressure(events: Events) -> List[Dict[str, Any]]:
                     if row["what"] == "evicted":
                         state = [name for name in state if name != row["model"]]
                     if row["what"] in ("evicted", "load_started"):
-                        rows.append((row["at"], {"event": row["what"], "model": row["model"], "resident_models": state, "device_free_bytes": row["device_free_bytes"]}))
+                        rows.append(
+                            (
+                                row["at"],
+                                {
+                                    "event": row["what"],
+                                    "model": row["model"],
+                                    "resident_models": state,
+                                    "device_free_bytes": row["device_free_bytes"],
+                                },
+                            )
+                        )
             state, free = sorted(up(event)), event["free_bytes"]
             made = {"event": names[event["label"]], "resident_models": state, "device_free_bytes": free}
             if event["label"] in ("unloaded", "served"):
                 made["model"] = wanted
             rows.append((event["t"], made))
         if event["event"] == "request" and event["lane"] == "pressure" and event["t"] == request:
-            rows.append((request, {"event": "load_requested", "model": wanted, "resident_models": state, "device_free_bytes": free}))
+            rows.append(
+                (
+                    request,
+                    {"event": "load_requested", "model": wanted, "resident_models": state, "device_free_bytes": free},
+                )
+            )
     return [{**made, "seconds_after_pressure_began": when - rows[0][0]} for when, made in rows]
 
 
@@ -160,9 +209,18 @@ def derive_crash(events: Events) -> Part:
     new = processes(later, asked["victim_model"]) - {(crash["pid"], crash["started_ticks"])}
     names = ("crash", "crash_detected", "recovery_request", "recovered")
     first = next(of(events, "listing"))
-    kept = ("cooldown_s", "retry_after_s", "pause_between_healthy_requests_s", "requested_before_samples", "during_phase_sample_limit", "requested_after_samples", "harness_deadline_s", "recovery_timeout_s")
+    kept = (
+        "cooldown_s",
+        "retry_after_s",
+        "pause_between_healthy_requests_s",
+        "requested_before_samples",
+        "during_phase_sample_limit",
+        "requested_after_samples",
+        "harness_deadline_s",
+        "recovery_timeout_s",
+    )
     return {
-        "hardware": {"device_memory_source": first["source"], "reported_device_total_bytes": first["total_bytes"]},
+        "hardware": hardware_of(first),
         "protocol": {
             "crashes": len(list(of(events, "crash"))), "pinned_healthy_model": asked["healthy_model"],
             "victim_model": asked["victim_model"], **{key: asked[key] for key in kept},
@@ -209,10 +267,18 @@ def derive_lora(events: Events) -> Part:
     for event in events:
         if event["event"] == "unload":
             away.add(event["alias"])
-        if event["event"] == "response" and event["status"] == 200 and event["phase"].startswith("churn_") and event["alias"] in away:
+        if (
+            event["event"] == "response"
+            and event["status"] == 200
+            and event["phase"].startswith("churn_")
+            and event["alias"] in away
+        ):
             again.add(event["alias"])
     ready = list(of(events, "ready"))
-    fits = [len(row["aliases"]) <= asked["ready_adapter_capacity"] and set(asked["pinned_aliases"]) <= set(row["aliases"]) for row in ready]
+    fits = [
+        len(row["aliases"]) <= asked["ready_adapter_capacity"] and set(asked["pinned_aliases"]) <= set(row["aliases"])
+        for row in ready
+    ]
     return {
         "protocol": {
             "fixture_seeds": asked["fixture_seeds"], "ready_adapter_capacity": asked["ready_adapter_capacity"],
@@ -242,7 +308,11 @@ def derive_lora(events: Events) -> Part:
     }  # fmt: skip
 
 
-DERIVE: Dict[str, Callable[[Events], Part]] = {"co-residency": derive_co_residency, "crash": derive_crash, "lora": derive_lora}
+DERIVE: Dict[str, Callable[[Events], Part]] = {
+    "co-residency": derive_co_residency,
+    "crash": derive_crash,
+    "lora": derive_lora,
+}
 
 
 def derive(events: Events) -> Part:
@@ -253,4 +323,8 @@ def derive(events: Events) -> Part:
     try:
         return DERIVE[str(protocol)](events)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, StopIteration) as error:
-        raise EventsFault("the events", "nothing for %s" % type(error).__name__ + (" %s" % error if str(error) else ""), "every event that a figure needs") from None
+        raise EventsFault(
+            "the events",
+            "nothing for %s" % type(error).__name__ + (" %s" % error if str(error) else ""),
+            "every event that a figure needs",
+        ) from None

@@ -128,7 +128,7 @@ def _fits(pattern: str, path: Sequence[str], lengths: Sequence[int]) -> bool:
     steps = pattern.split("/")
     if len(steps) != len(path):
         return False
-    for step, name, length in zip(steps, path, lengths):
+    for step, name, length in zip(steps, path, lengths):  # noqa: B905 - Python 3.8 has no strict
         if step == "-":
             if not (length and int(name) == length - 1):
                 return False
@@ -149,19 +149,43 @@ def _lengths(value: Any, path: Sequence[str]) -> List[int]:
     return found
 
 
+def _adjust(table: Dict[str, Tuple[str, str]], experiment: Dict[str, Any], gpus: Sequence[Any]) -> None:
+    """What depends on the experiment: a GPU named twice, a next load outside the samples, drifts that are all 0."""
+    kind, gpu = kind_of(experiment), experiment["hardware"].get("gpu")
+    if kind != "co-residency" and (gpu is None or gpus.count(gpu) < 2):
+        del table["hardware/reported_device_total_bytes"]
+    wanted = experiment["protocol"].get("next_load_model")
+    if wanted is not None and wanted not in experiment["selected_samples"][-1]["admission_reservations_bytes"]:
+        table["measurements/next_load_reservation_bytes"] = (BOUNDED, "evicted-first")
+    if "selected_pressure_events" in experiment:
+        table["measurements/forced_pressure_free_bytes"] = (RECOMPUTED, "pressure-figures")
+    if kind == "lora":
+        cold = "cold_vs_warm_chat_max_observed_chosen_probability_delta"
+        drifts = [experiment["controls"].get("cold_vs_warm_embedding_max_abs", 0)]
+        if "generation_a_vs_b_probability_delta" in experiment["measurements"]:
+            table["controls/" + cold] = (BOUNDED, "effect-drift")
+            drifts += [
+                experiment["controls"].get(cold, 0),
+                experiment["measurements"].get("observed_warm_generation_probability_delta", 0),
+            ]
+        worth = (BOUNDED, "effect-drift") if any(drift > 0 for drift in drifts) else (DECLARED, "")
+        table.update(
+            {
+                "protocol/effect_thresholds/effect_vs_control_drift_multiplier": worth,
+                "protocol/effect_thresholds/*": table.pop("protocol/effect_thresholds/*"),
+            }
+        )
+
+
 def figures(record: Dict[str, Any], checked: Sequence[str] = ()) -> List[Figure]:
     """Every figure and hash of a verified record; `checked` are the pointers that raw evidence was held against."""
     made = [Figure("/schema_version", record["schema_version"], REQUIRED, "lifecycle-schema")]
     twice = [one["hardware"].get("gpu") for _, one in experiments(record)]
     for base, experiment in experiments(record):
         table = dict(_TABLE[kind_of(experiment)])
-        for pattern, worth in _ALL.items():
-            table.setdefault(pattern, worth)
-        if kind_of(experiment) != "co-residency" and twice.count(experiment["hardware"].get("gpu")) < 2:
-            del table["hardware/reported_device_total_bytes"]
-        wanted = experiment["protocol"].get("next_load_model")
-        if wanted is not None and wanted not in experiment["selected_samples"][-1]["admission_reservations_bytes"]:
-            table["measurements/next_load_reservation_bytes"] = (BOUNDED, "evicted-first")
+        for pattern, found in _ALL.items():
+            table.setdefault(pattern, found)
+        _adjust(table, experiment, twice)
         for path, value in leaves(experiment):
             place = base
             for step in path:
@@ -180,4 +204,6 @@ def figures(record: Dict[str, Any], checked: Sequence[str] = ()) -> List[Figure]
 
 def tally(found: Sequence[Figure]) -> Dict[str, int]:
     """How many figures are worth what."""
-    return {worth: sum(one.worth == worth for one in found) for worth in (RECOMPUTED, BOUNDED, REQUIRED, CHECKED, DECLARED)}
+    return {
+        worth: sum(one.worth == worth for one in found) for worth in (RECOMPUTED, BOUNDED, REQUIRED, CHECKED, DECLARED)
+    }

@@ -10,7 +10,9 @@ from checking.package import View
 from checking.rules.lifecycle_damage import RECORDS
 from checking.shape import HASH, ID, LINE, VERSION, Keys, ListOf, Shape
 
-SHAPE = Keys(schemaVersion=VERSION, records=ListOf(Keys(id=ID, path=LINE, sha256=HASH, experiments=ListOf(LINE, least=1))))
+SHAPE = Keys(
+    schemaVersion=VERSION, records=ListOf(Keys(id=ID, path=LINE, sha256=HASH, experiments=ListOf(LINE, least=1)))
+)
 
 
 class Index:

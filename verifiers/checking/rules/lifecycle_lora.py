@@ -172,7 +172,9 @@ def evicted_are_served_again(experiment: Record) -> Iterator[Fault]:
         place = "/measurements/dynamic_aliases_evicted_and_served_again"
         yield from differ(place, ", ".join(measured), ", ".join(expected), "by the listings of " + kind)
     if sorted(measured) != sorted(experiment["protocol"]["dynamic_aliases"]):
-        yield Fault("/protocol/dynamic_aliases", ", ".join(experiment["protocol"]["dynamic_aliases"]), ", ".join(measured))
+        yield Fault(
+            "/protocol/dynamic_aliases", ", ".join(experiment["protocol"]["dynamic_aliases"]), ", ".join(measured)
+        )
 
 
 def cold_loads_are_of_loaded(experiment: Record) -> Iterator[Fault]:
@@ -188,7 +190,9 @@ def cold_loads_are_of_loaded(experiment: Record) -> Iterator[Fault]:
             before = ready
     for key, expected in (("cold_loading_503_then_success_aliases", loaded), ("evicted_aliases_refused", gone)):
         if measured.get(key):
-            yield from differ("/measurements/" + key, ", ".join(sorted(measured[key])), ", ".join(sorted(expected)), "by the listings")
+            yield from differ(
+                "/measurements/" + key, ", ".join(sorted(measured[key])), ", ".join(sorted(expected)), "by the listings"
+            )
 
 
 def undeclared_is_refused(experiment: Record) -> Iterator[Fault]:
@@ -225,16 +229,32 @@ def figures_come_whole(experiment: Record) -> Iterator[Fault]:
     runs, measured = experiment["protocol"]["engine_runs"], experiment["measurements"]
     needed: List[str] = []
     if "embedding" in runs:
-        needed += ["embedding_%s_max_abs" % name for name in ("a_vs_b", "a_vs_warm_base", "b_vs_warm_base", "warm_repeat", "reset_after_a_b", "reset_after_churn")]
+        needed += [
+            "embedding_%s_max_abs" % name
+            for name in (
+                "a_vs_b",
+                "a_vs_warm_base",
+                "b_vs_warm_base",
+                "warm_repeat",
+                "reset_after_a_b",
+                "reset_after_churn",
+            )
+        ]
     if "generation" in runs:
         needed += ["warm_base_generation_text_restored", "observed_warm_generation_probability_delta"]
     if any(PROBABILITY % name in measured for name in ("a_vs_b", "a_vs_warm_base", "b_vs_warm_base")):
-        needed += [PROBABILITY % name for name in ("a_vs_b", "a_vs_warm_base", "b_vs_warm_base", "warm_repeat", "reset_after_churn")]
+        needed += [
+            PROBABILITY % name
+            for name in ("a_vs_b", "a_vs_warm_base", "b_vs_warm_base", "warm_repeat", "reset_after_churn")
+        ]
     for key in needed:
         if key not in measured:
             yield Fault("/measurements/" + key, "nothing", "the figure of a kind that ran")
     thresholds = experiment["protocol"]["effect_thresholds"]
-    for kind, key in (("embedding", "embedding_max_abs"), ("generation", "generation_first_token_probability_lower_bound")):
+    for kind, key in (
+        ("embedding", "embedding_max_abs"),
+        ("generation", "generation_first_token_probability_lower_bound"),
+    ):
         if kind in runs and key not in thresholds:
             yield Fault("/protocol/effect_thresholds/" + key, "nothing", "the threshold of a kind that ran")
 
@@ -251,12 +271,23 @@ def _families(experiment: Record) -> Iterator[Tuple[str, str, List[Tuple[str, An
     measured, controls = experiment["measurements"], experiment["controls"]
     for stem, threshold, cold in (
         ("embedding_%s_max_abs", "embedding_max_abs", "cold_vs_warm_embedding_max_abs"),
-        (PROBABILITY, "generation_first_token_probability_lower_bound", "cold_vs_warm_chat_max_observed_chosen_probability_delta"),
+        (
+            PROBABILITY,
+            "generation_first_token_probability_lower_bound",
+            "cold_vs_warm_chat_max_observed_chosen_probability_delta",
+        ),
     ):
-        drifts = [(stem % name, measured.get(stem % name)) for name in ("warm_repeat", "reset_after_a_b", "reset_after_churn")]
+        drifts = [
+            (stem % name, measured.get(stem % name)) for name in ("warm_repeat", "reset_after_a_b", "reset_after_churn")
+        ]
         drifts.append((cold, controls.get(cold)))
         if stem == PROBABILITY:
-            drifts.append(("observed_warm_generation_probability_delta", measured.get("observed_warm_generation_probability_delta")))
+            drifts.append(
+                (
+                    "observed_warm_generation_probability_delta",
+                    measured.get("observed_warm_generation_probability_delta"),
+                )
+            )
         yield stem, threshold, [(key, value) for key, value in drifts if value is not None]
 
 
@@ -278,7 +309,9 @@ def effects_are_above_drift(experiment: Record) -> Iterator[Fault]:
         for key, value in _effects(experiment, stem):
             for drift, size in drifts:
                 if value <= multiple * size:
-                    yield Fault("/measurements/" + key, show(value), "above %s x %s = %s" % (multiple, drift, multiple * size))
+                    yield Fault(
+                        "/measurements/" + key, show(value), "above %s x %s = %s" % (multiple, drift, multiple * size)
+                    )
 
 
 def effects_are_one_geometry(experiment: Record) -> Iterator[Fault]:
@@ -303,8 +336,15 @@ def drifts_are_below_limits(experiment: Record) -> Iterator[Fault]:
     """The warm base drifted less than the stated limits, on repetition and after each reset."""
     limits, measured = drift_limits(experiment), experiment["measurements"]
     for kind, keys in (
-        ("embedding", ["embedding_%s_max_abs" % name for name in ("warm_repeat", "reset_after_a_b", "reset_after_churn")]),
-        ("probability", ["observed_warm_generation_probability_delta"] + [PROBABILITY % name for name in ("warm_repeat", "reset_after_churn")]),
+        (
+            "embedding",
+            ["embedding_%s_max_abs" % name for name in ("warm_repeat", "reset_after_a_b", "reset_after_churn")],
+        ),
+        (
+            "probability",
+            ["observed_warm_generation_probability_delta"]
+            + [PROBABILITY % name for name in ("warm_repeat", "reset_after_churn")],
+        ),
     ):
         for key in keys:
             if key in measured and kind not in limits:

@@ -41,7 +41,11 @@ def hold_hashes(subject: Any) -> Iterator[Complaint]:
     for place, experiment, found in _bundles(subject):
         for key, digest in experiment["retained_evidence_sha256"].items():
             if key in found and subject.view.digest(found[key]) != digest:
-                yield "%s#%s" % (subject.name, pointer(place + "/retained_evidence_sha256", key)), digest, "%s, the SHA-256 of %s" % (subject.view.digest(found[key]), found[key])
+                yield (
+                    "%s#%s" % (subject.name, pointer(place + "/retained_evidence_sha256", key)),
+                    digest,
+                    "%s, the SHA-256 of %s" % (subject.view.digest(found[key]), found[key]),
+                )
 
 
 def hold_files(subject: Any) -> Iterator[Complaint]:
@@ -125,7 +129,7 @@ def compare(place: str, found: Any, expected: Any) -> Iterator[Tuple[str, str, s
     elif isinstance(expected, list) and isinstance(found, list):
         if len(expected) != len(found):
             yield place, "%d entries" % len(found), "%d" % len(expected)
-        for number, (one, other) in enumerate(zip(found, expected)):
+        for number, (one, other) in enumerate(zip(found, expected)):  # noqa: B905 - Python 3.8 has no strict
             yield from compare(pointer(place, number), one, other)
     elif is_number(found) != is_number(expected) or found != expected:
         yield place, show(found), show(expected)
@@ -150,8 +154,15 @@ def hold_report(subject: Any) -> Iterator[Complaint]:
             continue
         expected = {"experiment": experiment["id"], "audit": [], "measurements": experiment["measurements"]}
         if report != expected:
-            key = next((key for key in expected if not isinstance(report, dict) or report.get(key) != expected[key]), "a key too many")
-            yield "%s#/%s" % (found["report"], key), "another %s than the record" % key, "that of %s#%s" % (subject.name, place)
+            key = next(
+                (key for key in expected if not isinstance(report, dict) or report.get(key) != expected[key]),
+                "a key too many",
+            )
+            yield (
+                "%s#/%s" % (found["report"], key),
+                "another %s than the record" % key,
+                "that of %s#%s" % (subject.name, place),
+            )
 
 
 def checked_places(record: Dict[str, Any], names: Sequence[str], read: Any = None) -> List[str]:
@@ -159,9 +170,16 @@ def checked_places(record: Dict[str, Any], names: Sequence[str], read: Any = Non
     places: List[str] = []
     for place, experiment in experiments(record):
         found = keys_of(names, experiment["id"])
-        places += [pointer(place + "/retained_evidence_sha256", key) for key in experiment["retained_evidence_sha256"] if key in found]
+        places += [
+            pointer(place + "/retained_evidence_sha256", key)
+            for key in experiment["retained_evidence_sha256"]
+            if key in found
+        ]
         if "source_manifest_file" in found:
-            places += [place + "/source/" + key for key in ("source_content_digest_sha256", "source_manifest_file_sha256", "verified_source_files")]
+            places += [
+                place + "/source/" + key
+                for key in ("source_content_digest_sha256", "source_manifest_file_sha256", "verified_source_files")
+            ]
         if read is not None and "raw_events" in found and experiment["source"].get("harness") == "evidence.lifecycle":
             places += list(_leaves(place, derive(read_raw(read(found["raw_events"])))))
     return places
@@ -179,13 +197,19 @@ def _reseal(bench: Bench, record: Dict[str, Any], experiment: Dict[str, Any]) ->
     """Make every hash of an experiment's bundle true again."""
     found = keys_of(bench.below(ROOM), experiment["id"])
     if "raw_bundle" in found:
-        others = {name.rsplit("/", 1)[1]: hashlib.sha256(bench.read(name)).hexdigest() for name in found.values() if name != found["raw_bundle"]}
+        others = {
+            name.rsplit("/", 1)[1]: hashlib.sha256(bench.read(name)).hexdigest()
+            for name in found.values()
+            if name != found["raw_bundle"]
+        }
         bench.put(found["raw_bundle"], "".join("%s  %s\n" % (others[one], one) for one in sorted(others)).encode())
     for key in experiment["retained_evidence_sha256"]:
         if key in found:
             experiment["retained_evidence_sha256"][key] = hashlib.sha256(bench.read(found[key])).hexdigest()
     if "source_manifest_file" in found and "source_manifest_file_sha256" in experiment["source"]:
-        experiment["source"]["source_manifest_file_sha256"] = experiment["retained_evidence_sha256"]["source_manifest_file"]
+        experiment["source"]["source_manifest_file_sha256"] = experiment["retained_evidence_sha256"][
+            "source_manifest_file"
+        ]
     bench.store(SINGLE, record)
 
 
@@ -261,4 +285,6 @@ EVIDENCE_CHECKS = (
     Check("lifecycle-raw-figures", "every figure is what the raw events give", hold_figures, (on_bundle("alter one raw event and make every hash true again", "raw_events", _other_figure),), (*NEEDS, "lifecycle-raw-events")),
     Check("lifecycle-evidence-report", "the report repeats the record", hold_report, (on_bundle("confess a fault in the report", "report", _other_report),), NEEDS),
 )  # fmt: skip
-RAW_CONTROL = tuple((check.code, check.mutations[0]) for check in EVIDENCE_CHECKS if check.code == "lifecycle-raw-figures")
+RAW_CONTROL = tuple(
+    (check.code, check.mutations[0]) for check in EVIDENCE_CHECKS if check.code == "lifecycle-raw-figures"
+)

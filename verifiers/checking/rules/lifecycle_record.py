@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from decimal import Decimal
 from typing import Any, Dict, Iterator, List, Tuple
 
 from checking.rules.lifecycle_shape import Fault, pointer, show
@@ -133,10 +134,10 @@ def device_is_named(record: Record) -> Iterator[Fault]:
 def limitations_are_stated(record: Record) -> Iterator[Fault]:
     """Every experiment says what it does not show, in words that are not blank and not said twice."""
     for place, experiment in experiments(record):
-        listed = experiment.get("limitations")
+        listed: List[str] = experiment.get("limitations", [])
         if not listed:
             yield Fault(place + "/limitations", "none", "at least one")
-        for number, text in enumerate(listed or []):
+        for number, text in enumerate(listed):
             if not text.strip() or text in listed[:number]:
                 yield Fault("%s/limitations/%d" % (place, number), show(text), "a limitation, once")
 
@@ -177,14 +178,14 @@ def words_agree_with_figures(record: Record) -> Iterator[Fault]:
     for place, experiment in experiments(record):
         protocol, measured = experiment["protocol"], experiment["measurements"]
         for pattern, value in (
-            (r"\b(\d+)-second cooldown\b", protocol.get("cooldown_s")),
+            (r"(?<![\d.])(\d+(?:\.\d+)?)-second cooldown\b", protocol.get("cooldown_s")),
             (r"\b(\d+) successes\b", measured.get("healthy_requests_successful")),
             (r"\bfixed (\d+)-token KV cap\b", protocol.get("kv_token_cap")),
             (r"\bRetry-After: (\d+)\b", protocol.get("retry_after_s")),
         ):
             for where, text in _sentences(experiment):
                 for said in re.findall(pattern, text):
-                    if value is not None and int(said) != value:
+                    if value is not None and Decimal(said) != value:
                         yield Fault(place + where, show(said), "%s, the figure of the record" % show(value))
         note = experiment["reproduction"].get("environment_note", "")
         for said in re.findall(r"\b(\d+)-second default deadline\b", note):

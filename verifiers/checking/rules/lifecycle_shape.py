@@ -75,10 +75,7 @@ class Shape:
                 yield from getattr(self, "_" + keyword.lstrip("$"))(argument, value, place, schema)
 
     def _ref(self, argument: str, value: Any, place: str, _: Any) -> Iterator[Fault]:
-        target = self._root
-        for step in argument[2:].split("/"):
-            target = target[step]
-        yield from self._walk(target, value, place)
+        yield from self._walk(self._target(argument), value, place)
 
     def _const(self, argument: Any, value: Any, place: str, _: Any) -> Iterator[Fault]:
         if not _same(argument, value):
@@ -93,11 +90,11 @@ class Shape:
         if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", argument), value):
             yield Fault(place, show(value), "text like %s" % argument)
 
-    def _minLength(self, argument: int, value: Any, place: str, _: Any) -> Iterator[Fault]:  # noqa: N802
+    def _minLength(self, argument: int, value: Any, place: str, _: Any) -> Iterator[Fault]:
         if isinstance(value, str) and len(value) < argument:
             yield Fault(place, "%d characters" % len(value), "at least %d" % argument)
 
-    def _maxLength(self, argument: int, value: Any, place: str, _: Any) -> Iterator[Fault]:  # noqa: N802
+    def _maxLength(self, argument: int, value: Any, place: str, _: Any) -> Iterator[Fault]:
         if isinstance(value, str) and len(value) > argument:
             yield Fault(place, "%d characters" % len(value), "at most %d" % argument)
 
@@ -109,7 +106,7 @@ class Shape:
         if is_number(value) and value > argument:
             yield Fault(place, show(value), "at most %s" % argument)
 
-    def _exclusiveMinimum(self, argument: Any, value: Any, place: str, _: Any) -> Iterator[Fault]:  # noqa: N802
+    def _exclusiveMinimum(self, argument: Any, value: Any, place: str, _: Any) -> Iterator[Fault]:
         if is_number(value) and value <= argument:
             yield Fault(place, show(value), "more than %s" % argument)
 
@@ -125,16 +122,16 @@ class Shape:
             if isinstance(value, dict) and key not in value:
                 yield Fault(pointer(place, key), "nothing", "this key")
 
-    def _propertyNames(self, argument: Dict[str, Any], value: Any, place: str, schema: Any) -> Iterator[Fault]:  # noqa: N802
+    def _propertyNames(self, argument: Dict[str, Any], value: Any, place: str, schema: Any) -> Iterator[Fault]:
         for key, one in value.items():
             yield from self._walk(argument, key, pointer(place, key))
             yield from self._walk(schema["additionalProperties"], one, pointer(place, key))
 
-    def _minProperties(self, argument: int, value: Any, place: str, _: Any) -> Iterator[Fault]:  # noqa: N802
+    def _minProperties(self, argument: int, value: Any, place: str, _: Any) -> Iterator[Fault]:
         if len(value) < argument:
             yield Fault(place, "%d keys" % len(value), "at least %d" % argument)
 
-    def _dependentRequired(self, argument: Dict[str, List[str]], value: Any, place: str, _: Any) -> Iterator[Fault]:  # noqa: N802
+    def _dependentRequired(self, argument: Dict[str, List[str]], value: Any, place: str, _: Any) -> Iterator[Fault]:
         for key, others in argument.items():
             if key in value:
                 yield from self._required(others, value, place, None)
@@ -143,25 +140,43 @@ class Shape:
         for number, one in enumerate(value):
             yield from self._walk(argument, one, pointer(place, number))
 
-    def _minItems(self, argument: int, value: Any, place: str, _: Any) -> Iterator[Fault]:  # noqa: N802
+    def _minItems(self, argument: int, value: Any, place: str, _: Any) -> Iterator[Fault]:
         if len(value) < argument:
             yield Fault(place, "%d items" % len(value), "at least %d" % argument)
 
-    def _uniqueItems(self, argument: bool, value: Any, place: str, _: Any) -> Iterator[Fault]:  # noqa: N802
+    def _uniqueItems(self, argument: bool, value: Any, place: str, _: Any) -> Iterator[Fault]:
         if argument and any(_same(one, other) for n, one in enumerate(value) for other in value[:n]):
             yield Fault(place, show(value), "no item twice")
 
+    def _has_required(self, branch: Dict[str, Any], value: Any) -> bool:
+        """Whether a branch's keys and those of its protocol are all there: quick, and no branch that fits fails it."""
+        while "$ref" in branch:
+            branch = self._target(branch["$ref"])
+        if not isinstance(value, dict):
+            return True
+        inner = branch.get("properties", {}).get("protocol", {}).get("required", [])
+        protocol = value.get("protocol")
+        known = not inner or (isinstance(protocol, dict) and all(key in protocol for key in inner))
+        return known and all(key in value for key in branch.get("required", []))
+
+    def _target(self, reference: str) -> Dict[str, Any]:
+        target = self._root
+        for step in reference[2:].split("/"):
+            target = target[step]
+        return target
+
     def _branches(self, argument: List[Dict[str, Any]], value: Any, place: str) -> Tuple[int, List[Fault]]:
         """How many branches the value fits, and the faults of the one it is nearest to."""
-        tried = [list(self._walk(branch, value, place)) for branch in argument]
+        likely = [branch for branch in argument if self._has_required(branch, value)]
+        tried = [list(self._walk(branch, value, place)) for branch in likely or argument]
         return sum(not faults for faults in tried), min(tried, key=len)
 
-    def _anyOf(self, argument: List[Dict[str, Any]], value: Any, place: str, _: Any) -> Iterator[Fault]:  # noqa: N802
+    def _anyOf(self, argument: List[Dict[str, Any]], value: Any, place: str, _: Any) -> Iterator[Fault]:
         fitting, nearest = self._branches(argument, value, place)
         if not fitting:
             yield from nearest
 
-    def _oneOf(self, argument: List[Dict[str, Any]], value: Any, place: str, _: Any) -> Iterator[Fault]:  # noqa: N802
+    def _oneOf(self, argument: List[Dict[str, Any]], value: Any, place: str, _: Any) -> Iterator[Fault]:
         fitting, nearest = self._branches(argument, value, place)
         if not fitting:
             yield from nearest

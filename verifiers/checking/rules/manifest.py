@@ -146,16 +146,19 @@ def hold_campaign(subject: Manifest) -> Iterator[Complaint]:
 
 
 def hold_dates(subject: Manifest) -> Iterator[Complaint]:
-    """The dates span every run."""
+    """The dates span every run that ended; a run that was killed began, and nobody knows its end."""
     first, last = subject.data["dates"]["firstRunStartedAt"], subject.data["dates"]["lastRunEndedAt"]
     starts = [one["startedAt"] for one in subject.attempts if isinstance(one.get("startedAt"), str)]
-    for one in subject.comparisons + subject.incomplete:
-        starts.extend(arm["startedAt"] for arm in one.get("arms", ()) if isinstance(arm.get("startedAt"), str))
     ends = [one["endedAt"] for one in subject.attempts if isinstance(one.get("endedAt"), str)]
+    for group, known in ((subject.comparisons, [starts, ends]), (subject.incomplete, [starts])):
+        for one in group:
+            begun = [arm["startedAt"] for arm in one.get("arms", ()) if isinstance(arm.get("startedAt"), str)]
+            for instants in known:
+                instants.extend(begun)
     if starts and (first is None or first > min(starts)):
         yield (NAME + "#/dates/firstRunStartedAt", shown(first), "not after " + min(starts))
-    if ends + starts and (last is None or last < max(ends + starts)):
-        yield (NAME + "#/dates/lastRunEndedAt", shown(last), "not before " + max(ends + starts))
+    if ends and (last is None or last < max(ends)):
+        yield (NAME + "#/dates/lastRunEndedAt", shown(last), "not before " + max(ends))
 
 
 def _set(name: str, *steps: Any) -> Mutation:

@@ -8,8 +8,7 @@ import pytest
 from evidence.archive import gzipframe, sums
 from evidence.archive.grammar import Refusal
 from evidence.archive.tarwalk import walk
-
-from .packages import base, make
+from tests.archive.packages import base, make
 
 
 def small():

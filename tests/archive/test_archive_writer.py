@@ -16,8 +16,7 @@ from evidence.archive.grammar import Limits
 from evidence.build import archive as writer
 from evidence.build.archive import write_archive, write_digests
 from evidence.errors import EvidenceError
-
-from .packages import base, make, publish
+from tests.archive.packages import base, make, publish
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
@@ -32,17 +31,12 @@ print(write_archive(((one.relative_to(source).as_posix(), one) for one in names)
 """
 
 
-def interpreters():
-    """Other Python 3.10 or newer on this machine, by name on PATH and beside each other under pyenv."""
-    found = {}
-    for minor in range(10, 15):
-        name = f"python3.{minor}"
-        for path in (shutil.which(name), *Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/{name}")):
-            if path is not None and name not in found:
-                ran = subprocess.run([path, "-c", "print(1)"], capture_output=True, check=False)
-                if ran.returncode == 0:
-                    found[name] = str(path)
-    return found
+def interpreter(name):
+    """A Python of this name on PATH or under pyenv that runs, or None."""
+    for path in (shutil.which(name), *Path.home().glob(f".pyenv/versions/{name[6:]}.*/bin/{name}")):
+        if path is not None and subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0:
+            return str(path)
+    return None
 
 
 def lay(folder):
@@ -81,7 +75,7 @@ def test_order_umask_locale_time_zone_and_times_make_no_difference(tmp_path):
 
 @pytest.mark.parametrize("version", ["python3.10", "python3.11", "python3.12", "python3.13", "python3.14"])
 def test_every_python_writes_the_same_stream(version, tmp_path):
-    python = interpreters().get(version)
+    python = interpreter(version)
     if python is None:
         pytest.skip(f"{version} is not on this machine")
     folder = lay(tmp_path / "a")

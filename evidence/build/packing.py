@@ -1,0 +1,122 @@
+"""Packs runs side by side: each in a tree of its own, put together in the order of the runs.
+
+Reading, hashing, classifying and searching ten thousand bodies is the greater part of a build, and no run needs another.
+The result is the same with one process and with many.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evidence import records
+from evidence.build import arms, comparisons, converged, incomplete
+from evidence.build.comparisons import Settled
+from evidence.build.converged import Packed
+from evidence.build.privacy import Machine, Scanner
+from evidence.build.runs import Json, Run
+from evidence.build.tree import Tree
+from evidence.campaign import Campaign
+from evidence.errors import EvidenceError
+
+FEWEST_RUNS = 4
+MOST_PROCESSES = 8
+Result = Packed | Settled | records.IncompleteEntry | None
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run and how it is to be packed: `folder` is the id of a complete comparison, None for everything else."""
+
+    run: Run
+    folder: str | None = None
+    requalified: bool = False
+
+
+@dataclass
+class Outcome:
+    """What packing one run gave. `refusal` is the error that ended it: message, hint, exit code."""
+
+    run: Run
+    result: Result
+    tree: Tree
+    engines: dict[str, Json] = field(default_factory=dict)
+    refusal: tuple[str, str, int] | None = None
+
+
+@dataclass
+class Packer:
+    """Packs tasks into `tree`, with as many processes as there are processors."""
+
+    campaign: Campaign
+    tree: Tree
+
+    def pack(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
+        """Yield the outcome of each task in their order, absorbed into the tree. Raises what ended a task."""
+        jobs = [(task, self._place(number)) for number, task in enumerate(tasks)]
+        processes = min(os.cpu_count() or 1, MOST_PROCESSES, len(jobs))
+        if processes < 2 or len(jobs) < FEWEST_RUNS:
+            for task, place in jobs:
+                yield self._absorb(_pack(self.campaign, self.tree.scanner.machine, task, place))
+            return
+        # A forked process has everything imported; where there is no fork, one process does the work.
+        if "fork" not in multiprocessing.get_all_start_methods():
+            for task, place in jobs:
+                yield self._absorb(_pack(self.campaign, self.tree.scanner.machine, task, place))
+            return
+        context = multiprocessing.get_context("fork")
+        with ProcessPoolExecutor(processes, context, _begin, (self.campaign, self.tree.scanner.machine)) as pool:
+            waiting: list[Future[Outcome]] = [pool.submit(_work, task, place) for task, place in jobs]
+            try:
+                for future in waiting:
+                    yield self._absorb(future.result())
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _place(self, number: int) -> Path:
+        place = self.tree.staging / f"part-{len(self.tree.files)}-{number}"
+        place.mkdir()
+        return place
+
+    def _absorb(self, outcome: Outcome) -> Outcome:
+        if outcome.refusal is not None:
+            message, hint, code = outcome.refusal
+            raise EvidenceError(message, hint, code=code)
+        self.tree.absorb(outcome.tree)
+        return outcome
+
+
+_shared: list[Any] = []
+
+
+def _begin(campaign: Campaign, machine: Machine) -> None:
+    _shared[:] = [campaign, machine]
+
+
+def _work(task: Task, place: Path) -> Outcome:
+    return _pack(_shared[0], _shared[1], task, place)
+
+
+def _pack(campaign: Campaign, machine: Machine, task: Task, place: Path) -> Outcome:
+    run = task.run
+    tree = Tree(place, Scanner(machine, campaign.privacy_exceptions))
+    outcome = Outcome(run, None, tree)
+    try:
+        if run.kind == "attempt":
+            outcome.result = converged.pack(run, campaign, tree)
+        elif task.folder is None:
+            outcome.result = incomplete.pack(run, campaign, tree)
+        else:
+            outcome.result = comparisons.pack(run, task.folder, campaign, tree, requalified=task.requalified)
+        outcome.engines = {event["engine"]: event for event in arms.identity_of(run, campaign)}
+    except EvidenceError as error:
+        outcome.refusal = error.message, error.hint, error.code
+    finally:
+        run.forget()
+    return outcome

@@ -1,0 +1,223 @@
+"""Sections of a report: overview, checks, matrix, incomplete comparisons, attempts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from evidence import shipped
+from evidence.report import comparisons, tables
+from evidence.report.grids import facts, figure, folded, grid
+from evidence.report.markup import Markup, element, join
+from evidence.report.plots import Plots
+from evidence.report.tables import Json, PackageView, Table
+from evidence.verdict import Validation
+
+OUTCOMES = {
+    "SUCCESS": ("good", "\u2714"), "NATIVE_FAILURE": ("bad", "\u2716"), "EXACT_REJECTED": ("bad", "\u2260"),
+    "EXACT_PARTIAL_ONE_PREFILL": ("warn", "\u00bd"), "BLOCKED_ACCESS": ("warn", "\u2298"), "MISSING_IMAGE": ("warn", "\u25cc"),
+    "MISSING_STORAGE": ("warn", "\u25cb"), "USER_DEFERRED": ("idle", "\u2026"), "NOT_ATTEMPTED": ("idle", "\u2014"),
+}  # fmt: skip
+RESULTS = ("passed", "FAILED", "COULD NOT RUN", "BLIND")
+
+
+def checks(validation: Validation) -> Markup:
+    """Which checks ran and which failed with what codes, and which were never reached."""
+    rows: list[list[object]] = [
+        [stage.name, RESULTS[stage.exit_code], stage.verified, stage.expected, ", ".join(sorted({one.code for one in stage.findings})) or None,
+         stage.note or None]
+        for stage in validation.stages
+    ]  # fmt: skip
+    rows += [[name, "NOT RUN", None, None, None, "an earlier check failed"] for name in unreached(validation)]
+    found = [[one.code, one.place, one.found, one.expected] for one in validation.findings]
+    shown = found[:500]
+    killed = sum(row["verdict"] == "killed" for row in validation.mutations)
+    control = (
+        f"Mutation controls: {killed} of {len(validation.mutations)} forged copies were rejected with the expected code."
+        if validation.mutations
+        else "Mutation controls (forged copies that the verifiers must reject) were not part of this run; "
+        "ask for them with --mutation-control."
+    )
+    digests = [(name, value) for name, value in validation.facts.items()]
+    return join((
+        facts(digests) if digests else "",
+        grid(Table("Checks", ("check", "result", "verified", "expected", "codes", "note"), rows), "checks"),
+        grid(Table(f"Findings{'' if len(found) == len(shown) else f': the first {len(shown)} of {len(found)}'}",
+                   ("code", "place", "found", "expected"), shown), "findings"),
+        element("p", control),
+    ))  # fmt: skip
+
+
+def unreached(validation: Validation) -> list[str]:
+    """Trusted verifiers that an earlier failure kept from running."""
+    ran = {stage.name for stage in validation.stages}
+    return [path.name for path in sorted(shipped.verifiers().glob("verify-*.py")) if path.name not in ran]
+
+
+def overview(view: PackageView) -> Markup:
+    """What was measured, what was decided and why, in a minute's reading."""
+    manifest = view.one("manifest.json")
+    counts = manifest["counts"]
+    measured = (
+        f"{_number(counts['profiles'], 'profile')} in {_number(counts['cases'], 'case')} on "
+        f"{_number(len(manifest['engines']), 'engine build')}: {_number(counts['attempts'], 'functional attempt')}, "
+        f"{_number(counts['comparisons'], 'complete paired comparison')} ({_number(counts['mainSamples'], 'main request')} and "
+        f"{_number(counts['warmSamples'], 'warm-up')}), {counts['incompleteComparisons']} that did not finish, "
+        f"{_number(counts['lifecycleRecords'], 'lifecycle record')}."
+    )
+    decided = [
+        element(
+            "li",
+            element("a", entry["id"], href=f"#comparison-{entry['id']}"),
+            " (",
+            element("code", comparisons.change(entry)),
+            "): ",
+            comparisons.reason(entry),
+        )
+        for entry in view.comparisons
+    ]
+    reached: dict[str, int] = {}
+    for row in view.matrix:
+        reached[row["outcome"]] = reached.get(row["outcome"], 0) + 1
+    outcomes = join(
+        element("li", chip(outcome), f" {reached[outcome]}")
+        for outcome in sorted(reached, key=lambda one: (-reached[one], one))
+    )
+    state = "" if manifest["status"] == "FINAL" else element("p", "Status ", element("strong", manifest["status"]),
+        ": a preparation artifact, not a result.", class_="callout bad")  # fmt: skip
+    return join((
+        element("p", manifest["statement"], class_="callout warn" if manifest["synthetic"] != "none" else "lead"),
+        state,
+        element("div",
+            element("div", element("h3", "What was measured"), element("p", measured)),
+            element("div", element("h3", "How the cases came out"), element("ul", outcomes, class_="chips")),
+            class_="columns"),
+        element("h3", "What was decided, and why"),
+        element("ul", join(decided)) if decided else element("p", "No complete comparison.", class_="none"),
+        grid(tables.decision_table(view), "decisions"),
+        facts([("status", manifest["status"]), ("synthetic runs", manifest["synthetic"]),
+               *((_spaced(name), count) for name, count in sorted(counts.items()))]),
+    ))  # fmt: skip
+
+
+def _spaced(name: str) -> str:
+    return re.sub(r"(?=[A-Z])", " ", name).lower()
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def chip(outcome: str, *more: object) -> Markup:
+    """An outcome in its colour, with its sign and its name."""
+    hue, sign = OUTCOMES.get(outcome, ("bad", "?"))
+    return element("span", element("span", sign, aria_hidden="true"), " ", outcome, *more, class_=f"chip {hue}")
+
+
+def matrix(view: PackageView) -> Markup:
+    """Profiles against engines and surfaces, every cell with its outcome in words; filters; the same as a flat table."""
+    rows = view.matrix
+    places = sorted({(row["engine"], row["surface"]) for row in rows})
+    engines = sorted({engine for engine, _ in places})
+    first = element("tr", element("th", "profile", scope="col", rowspan=2), *(
+        element("th", engine, scope="colgroup", colspan=sum(one == engine for one, _ in places), data_engine=engine)
+        for engine in engines
+    ))  # fmt: skip
+    second = element("tr", *(element("th", surface, scope="col", data_engine=engine) for engine, surface in places))
+    body = []
+    for profile in sorted({row["profile"] for row in rows}):
+        cells = [
+            element("td", *(
+                element("div", chip(row["outcome"]), element("small", f"{row['case']}, {row['topology']}: {row['reason']}"),
+                        element("small", row["blocker"], class_="blocker") if row["blocker"] else "",
+                        data_profile=profile, data_engine=engine, data_outcome=row["outcome"], class_="case")
+                for row in rows if (row["profile"], row["engine"], row["surface"]) == (profile, engine, surface)
+            ), data_engine=engine)
+            for engine, surface in places
+        ]  # fmt: skip
+        body.append(element("tr", element("th", profile, scope="row"), *cells, data_profile=profile))
+    title = "Outcome of every case, profile by engine and surface"
+    frame = element(
+        "table",
+        element("caption", title),
+        element("thead", first, second),
+        element("tbody", *body),
+        class_="matrix",
+        id="matrix",
+    )
+    flat = tables.matrix_table(view)
+    keys = [{"profile": row["profile"], "engine": row["engine"], "outcome": row["outcome"]} for row in rows]
+    return join((
+        element("div", *(
+            element("label", name, " ", element("select", element("option", "all", value=""), *(
+                element("option", value, value=value) for value in sorted({row[name] for row in rows})
+            ), data_filter=name))
+            for name in ("profile", "engine", "outcome")
+        ), element("output", f"{len(rows)} of {len(rows)} cases shown", id="shown", aria_live="polite"), class_="filters"),
+        element("div", frame, class_="scroll", tabindex="0", role="region", aria_label=title),
+        folded("The same as a flat table", grid(flat, "matrix", row_data=keys)),
+    ))  # fmt: skip
+
+
+def incomplete(view: PackageView, plots: Plots) -> Iterator[Markup]:
+    """What did not finish: why, and what became of every offer."""
+    yield grid(tables.incomplete_table(view), "incomplete")
+    for entry in view.incomplete:
+        record, offers = (view.one(f"{entry['folder']}/{name}.json") for name in ("comparison", "offers"))
+        fates: dict[str, dict[str, int]] = {}
+        for offer in offers["offers"]:
+            arm = fates.setdefault(f"pair {offer['repetition']}, {offer['arm']}", {})
+            arm[offer["fate"]] = arm.get(offer["fate"], 0) + 1
+        rows = [
+            [one["offer"], one["worker"], one["fate"], one["sample"], _bytes(one["client"]), _bytes(one["upstream"])]
+            for one in offers["offers"]
+        ]
+        columns = ("offer", "worker", "fate", "sample", "client bytes", "upstream bytes")
+        said = f" {record['message'].rstrip('.')}." if record["message"] else ""
+        yield element(
+            "article",
+            element("h3", entry["id"], " ", element("span", entry["reason"], class_="badge bad")),
+            element("p", f"Aborted after {record['abortedSeconds']} s: {entry['reason']}.{said} {offers['counts']['offered']} of "
+                    f"{offers['planned']} planned requests were offered. Nothing is ever selected from it.", class_="lead"),
+            figure(plots.fates(list(fates.items()), f"Fates of the offers of {entry['id']} by arm; the table below has each offer."),
+                   "What became of every request that was offered, by arm.", wide=True) if fates else "",
+            folded(f"All {len(rows)} offers", grid(Table("Offers", columns, rows), "offers", entry["id"])),
+            folded("Timeline and the client's own lateness", grid(comparisons.timeline_table(record["arms"])),
+                   grid(comparisons.client_table(record["arms"]))),
+            id=f"incomplete-{entry['id']}",
+        )  # fmt: skip
+
+
+def _bytes(side: Json | None) -> int | None:
+    return None if side is None else side["bytes"]
+
+
+def attempts(view: PackageView) -> Markup:
+    """Every functional attempt, what exact admission showed, and the reviewed prefill/decode summaries."""
+    exact = [
+        [entry["id"], one["engagement"], one["tokenIdsEqual"], one["expectedTokenIds"], one["observedTokenIds"],
+         [f"{worker} {count}" for worker, count in sorted(one["trafficPerWorker"].items())]]
+        for entry in view.attempts if (one := entry["attemptFile"]["exact"]) is not None
+    ]  # fmt: skip
+    scopes = [
+        [entry["id"], entry["attemptFile"]["scope"]["statement"], entry["attemptFile"]["message"]]
+        for entry in view.attempts
+    ]
+    reviewed = [
+        [
+            one["id"],
+            one["profile"],
+            one["engine"],
+            one["reviewed"],
+            one["outcome"],
+            one["reason"],
+            one["completedChecks"],
+        ]
+        for one in view.one("results/pd-index.json")["cases"]
+    ]
+    return join((
+        grid(tables.attempt_table(view), "attempts"),
+        grid(Table("Exact admission", ("attempt", "engagement", "token ids equal", "expected", "observed", "traffic"), exact)),
+        grid(Table("Prefill/decode, reviewed summaries", ("case", "profile", "engine", "reviewed", "outcome", "reason", "checks"), reviewed)),
+        folded("What each attempt may be cited for", grid(Table("Scope", ("attempt", "scope", "message"), scopes))),
+    ))  # fmt: skip

@@ -1,0 +1,66 @@
+"""What a real capture leaves is what the builder reads: engine processes, proxies, gateway and client on real sockets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evidence import validate
+from evidence.build.package import build
+from evidence.capture.session import capture
+from evidence.report import tables
+
+CAMPAIGN = """
+schema_version = 1
+[campaign]
+name = "real"
+title = "One real attempt"
+status = "FINAL"
+surfaces = ["rr"]
+[[profile]]
+id = "words"
+repository = "example/words"
+revision = "0123456789012345678901234567890123456789"
+state = "accessible"
+license = "Apache-2.0"
+definition = "source-definitions/words.toml"
+template = {source = "none"}
+[[engine]]
+id = "synthetic"
+adapter = "synthetic"
+version = "1.0"
+snapshot = "synthetic"
+arguments = ["--answer-tokens", "20"]
+ready_timeout_seconds = 60
+[[case]]
+id = "words-rr"
+profile = "words"
+engine = "synthetic"
+topology = "two-worker"
+surface = "rr"
+requests = 4
+controls = ["models", "metrics"]
+withhold = {metrics = "counters of a running engine"}
+[[recipe]]
+id = "words"
+case = "words-rr"
+modes = ["rr"]
+scope = "Four short requests."
+"""
+
+
+def test_a_real_attempt_becomes_a_package_that_verifies(tmp_path: Path) -> None:
+    campaign = tmp_path / "campaign"
+    (campaign / "source-definitions").mkdir(parents=True)
+    (campaign / "source-definitions/words.toml").write_text("id = 'words'\n")
+    (campaign / "campaign.toml").write_text(CAMPAIGN)
+    result = capture(campaign, "words-rr", tmp_path / "runs", quiet=True)
+    assert (result.complete, result.outcome) == (True, "SUCCESS")
+    built = build(campaign, tmp_path / "runs", tmp_path / "dist", quiet=True)
+    found = validate.validate(built.archive, source_root=built.retained, verify_results=False, quiet=True)
+    assert found.exit_code == 0, found.render("text")
+    view = tables.read_package(built.archive)
+    [attempt] = view.attempts
+    assert attempt["attemptFile"]["counts"] == {"NORMAL": 4}
+    manifest = view.one("manifest.json")
+    assert manifest["engines"][0]["source"] == "reported"
+    assert view.one("recipes.json")["recipes"][0]["requalification"]["attempt"] == result.run.name
