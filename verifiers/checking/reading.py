@@ -52,6 +52,8 @@ def shown(value: object, limit: int = 80) -> str:
     )
     text = text.encode("ascii", "backslashreplace").decode()
     text = "".join(c if " " <= c <= "~" else "\\x%02x" % ord(c) for c in text)
+    if not text:
+        return '""'
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
