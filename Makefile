@@ -8,9 +8,9 @@ JOBS ?= auto
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort
 
-.venv/ready: pyproject.toml
+.venv/ready: pyproject.toml hatch_build.py
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
 demo: .venv/ready ## the main job: capture, build, validate with mutation controls, show; leaves dist/

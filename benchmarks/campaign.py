@@ -1,6 +1,6 @@
 """A package of the size of a published campaign: what building and verifying it cost.
 
-`python -m benchmarks.campaign [--files 14049] [--scale 10] [--json]` forges run folders through capture's recorder (13
+`python -m benchmarks.campaign [--files 14049] [--tokens 128] [--scale 10] [--json]` forges run folders through capture's recorder (13
 profiles, 27 comparisons, the rest functional attempts), builds, and reports in one run: the build against a plain
 `tar --sort=name -c | gzip -6` of the same tree, and processor time and memory of every verifier. With `--scale` it does the
 same with so many times the files and reports the ratios. Forging is not measured.
@@ -26,14 +26,16 @@ PER_COMPARISON = 274  # 252 answers, two requests, a proof of readiness, 12 ledg
 REQUESTS = 8
 
 
-def forge(folder: Path, files: int) -> int:
+def forge(folder: Path, files: int, tokens: int = 128) -> int:
     """Write a campaign and its runs that give a package of about so many files; how many comparisons it has."""
     share = files * 27 // 51  # of 14,049 files of the published package, 27 comparisons are about half
     comparisons = max(1, share // PER_COMPARISON)
     profiles = {f"profile-{n:02d}": "gated" if n in (12, 13) else "accessible" for n in range(1, 14)}
-    campaign = write_campaign(folder / "campaign", profiles=profiles, comparisons=comparisons, engines=3, recipes=False)
+    campaign = write_campaign(
+        folder / "campaign", profiles=profiles, comparisons=comparisons, engines=3, tokens=2 * tokens, recipes=False
+    )
     for number, name in enumerate(campaign.comparisons):
-        forge_comparison(folder / "runs", campaign, name, number, Shape(tokens=(64, 64), seed=number))
+        forge_comparison(folder / "runs", campaign, name, number, Shape(tokens=(tokens, tokens), seed=number))
     cases = [case for case in campaign.cases.values() if campaign.profiles[case.profile].state == "accessible"]
     per_attempt = REQUESTS + 9
     left, number = files - comparisons * PER_COMPARISON, len(campaign.comparisons)
@@ -41,7 +43,12 @@ def forge(folder: Path, files: int) -> int:
         requests = min(96, (left - 9) // 2 * 2) if left > 20 * per_attempt else REQUESTS
         case = cases[number % len(cases)]
         forge_attempt(
-            folder / "runs", campaign, case.id, number, requests=requests, shape=Shape(tokens=(64, 64), seed=number)
+            folder / "runs",
+            campaign,
+            case.id,
+            number,
+            requests=requests,
+            shape=Shape(tokens=(tokens, tokens), seed=number),
         )
         left -= requests + 9
         number += 1
@@ -63,9 +70,9 @@ def measure(command: list[str], cwd: Path | None = None) -> dict[str, float]:
     }
 
 
-def run(folder: Path, files: int, repeats: int) -> dict[str, Any]:
+def run(folder: Path, files: int, tokens: int, repeats: int) -> dict[str, Any]:
     """Forge, build, pack the same tree with tar and gzip, verify."""
-    comparisons = forge(folder, files)
+    comparisons = forge(folder, files, tokens)
     build = [sys.executable, "-m", "evidence", "build", str(folder / "campaign"), "--runs", str(folder / "runs"), "--output", str(folder / "dist")]  # fmt: skip
     measure(build)  # the first reading of the run folders is the disk's matter
     archive = folder / "dist/forged-evaluation.tgz"
@@ -104,6 +111,7 @@ def run(folder: Path, files: int, repeats: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=14049)
+    parser.add_argument("--tokens", type=int, default=128, help="tokens of each answer")
     parser.add_argument("--scale", type=int, default=1, help="measure so many times the files, too")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", action="store_true")
@@ -112,7 +120,9 @@ def main() -> None:
     for factor in sorted({1, options.scale}):
         folder = Path(tempfile.mkdtemp(prefix="campaign-"))
         try:
-            results[f"x{factor}"] = run(folder, options.files * factor, options.repeats if factor == 1 else 1)
+            results[f"x{factor}"] = run(
+                folder, options.files * factor, options.tokens, options.repeats if factor == 1 else 1
+            )
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     if options.scale > 1:

@@ -177,7 +177,7 @@ class Server:
             if close:
                 self.drop(descriptor)
             return
-        plan |= {"arrival": arrival, "first_text": None}
+        plan |= {"arrival": arrival, "first_event": None, "first_text": None}
         self.plans[descriptor] = plan
         heapq.heappush(self.due, (arrival + int(plan["writes"][0][0] * 1e9), arrival, descriptor, 0))
 
@@ -196,6 +196,8 @@ class Server:
         except OSError:
             self.drop(descriptor)
             return
+        if index == 0:
+            plan["first_event"] = left
         if completes:
             plan["first_text"] = left
         if not last:
@@ -206,7 +208,7 @@ class Server:
         self.plans.pop(descriptor)
         if plan["number"] is not None:
             self.open -= 1
-            keys = ("number", "arrival", "first_text")
+            keys = ("number", "arrival", "first_event", "first_text")
             self.truth.append({key: plan[key] for key in keys} | {"end": left})
         if plan["reset"]:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

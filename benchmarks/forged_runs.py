@@ -379,7 +379,7 @@ def _campaign_text(
         for number in range(1, engines + 1):
             for surface in ("native", "rr"):
                 yield f"[[case]]\nid = '{name}-{surface}-{number}'\nprofile = '{name}'\nengine = 'synthetic-{number}'"
-                yield f"topology = 'two-worker'\nsurface = '{surface}'\nrequests = 8"
+                yield f"topology = 'two-worker'\nsurface = '{surface}'\nrequests = 8\nmax_tokens = {max(tokens, 64)}"
     open_ones = [name for name, state in profiles.items() if state == "accessible"]
     for number in range(comparisons):
         profile, engine = open_ones[number % len(open_ones)], number % engines + 1

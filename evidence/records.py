@@ -922,7 +922,21 @@ def plain(value: Any) -> Any:
 
 def to_bytes(record: Any) -> bytes:
     """The canonical bytes of a package file: sorted keys, two spaces, UTF-8, one final newline."""
-    return orjson.dumps(plain(record), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+    return orjson.dumps(record, default=_one_level, option=_CANONICAL)
+
+
+_CANONICAL = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATACLASS
+
+
+def _one_level(value: Any) -> Any:
+    """What orjson cannot write by itself, one level of it; it comes back for what is inside."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {name: getattr(value, field) for field, name in _fields(type(value))}
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} has no form in a package file")
 
 
 def from_bytes(data: bytes) -> Any:

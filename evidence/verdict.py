@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 from evidence.errors import EvidenceError
 
@@ -133,6 +132,8 @@ def _junit(validation: Validation) -> str:
 
 def _attribute(text: str) -> str:
     """Quote for XML; what XML cannot hold at all is shown as its number."""
+    from xml.sax.saxutils import quoteattr
+
     plain = "".join(
         one
         if one in "\n\t" or " " <= one < "\ud800" or "\ue000" <= one < "\ufffe" or one > "\uffff"

@@ -26,6 +26,7 @@ VERIFIER = Verifier(
         identities.FAMILY,
         prefill_decode.FAMILY,
         structure.family(structure.always("runtime-matrix.json")),
+        checksums.LISTING,
         checksums.WHAT_WAS_READ,
     ),
     controls=attempts.CONTROLS,

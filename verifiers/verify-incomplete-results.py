@@ -22,6 +22,7 @@ VERIFIER = Verifier(
         incomplete.FAMILY,
         incomplete.INDEX_FAMILY,
         structure.family(structure.always(incomplete.INDEX)),
+        checksums.LISTING,
         checksums.WHAT_WAS_READ,
     ),
     controls=incomplete.CONTROLS,

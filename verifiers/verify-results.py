@@ -24,6 +24,7 @@ VERIFIER = Verifier(
         settings.INDEX_FAMILY,
         manifest.FAMILY,
         structure.family(structure.always("manifest.json"), settings.SHAPE_LIES),
+        checksums.LISTING,
         checksums.EVERYTHING,
     ),
     controls=settings.CONTROLS,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import queue
 import tempfile
-import threading
 import zlib
+from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,9 @@ from evidence.errors import EvidenceError
 
 LEVEL = 6
 _PIECE = 1 << 20
+_WINDOW = 1 << 15
+_LAST_BLOCK = b"\x03\x00"
+"""The empty last block of a deflate stream (RFC 1951, 3.2.6): final, fixed codes, end of block."""
 
 
 @dataclass(frozen=True)
@@ -147,17 +150,19 @@ def _write(ordered: list[tuple[bytes, bytes | Path]], file: BinaryIO, path: Path
 
 
 def _gather(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Join small parts, so that hashing and deflating run outside the interpreter lock."""
+    """Cut the stream into pieces of one size, whatever parts it comes in; the last one may be shorter."""
     waiting: list[bytes] = []
     size = 0
     for part in parts:
         waiting.append(part)
         size += len(part)
         if size >= _PIECE:
-            yield b"".join(waiting)
-            waiting.clear()
-            size = 0
-    if waiting:
+            joined = b"".join(waiting)
+            whole = size - size % _PIECE
+            for start in range(0, whole, _PIECE):
+                yield joined[start : start + _PIECE]
+            waiting, size = [joined[whole:]], size - whole
+    if size:
         yield b"".join(waiting)
 
 
@@ -211,51 +216,49 @@ def _header(name: bytes, size: int, path: Path) -> bytes:
 
 
 class _Deflater:
-    """Deflates, hashes and writes pieces in a thread of its own: zlib and OpenSSL release the interpreter lock."""
+    """Deflates pieces side by side, as pigz does: zlib releases the interpreter lock.
+
+    Each piece is deflated by itself, primed with the 32 KiB before it and ended on a byte boundary, so the result
+    depends on the pieces alone and not on how many threads there are. Raw deflate is framed here, because zlib's own gzip
+    header says which system it ran on.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._pieces: queue.Queue[bytes | None] = queue.Queue(maxsize=4)
-        self._error: BaseException | None = None
+        self._threads = max(1, min(os.cpu_count() or 1, 8))
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="deflate")
+        self._waiting: deque[Future[bytes]] = deque()
         self._digest = hashlib.sha256()
-        self._size = 0
-        self._thread = threading.Thread(target=self._run, name="deflate", daemon=True)
-        self._thread.start()
+        self._size = self._length = self._crc = 0
+        self._window = b""
 
     def put(self, piece: bytes) -> None:
-        if self._error is not None:
-            raise self._error
-        self._pieces.put(piece)
+        if not self._length:
+            self._emit(grammar.GZIP_HEADER)
+        self._crc = zlib.crc32(piece, self._crc)
+        self._length += len(piece)
+        self._waiting.append(self._pool.submit(_deflate, piece, self._window))
+        self._window = piece[-_WINDOW:]
+        while len(self._waiting) > self._threads + 1:
+            self._emit(self._waiting.popleft().result())
 
     def finish(self) -> tuple[str, int]:
-        self._pieces.put(None)
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
+        while self._waiting:
+            self._emit(self._waiting.popleft().result())
+        self._pool.shutdown()
+        trailer = self._crc.to_bytes(4, "little") + (self._length & 0xFFFFFFFF).to_bytes(4, "little")
+        self._emit(_LAST_BLOCK + trailer)
         return self._digest.hexdigest(), self._size
 
     def abandon(self) -> None:
-        if self._thread.is_alive():
-            self._pieces.put(None)
-            self._thread.join()
-
-    def _run(self) -> None:
-        # Raw deflate, framed here: zlib's own gzip header says which system it ran on.
-        packer = zlib.compressobj(LEVEL, zlib.DEFLATED, -15)
-        crc = length = 0
-        try:
-            self._emit(grammar.GZIP_HEADER)
-            while (piece := self._pieces.get()) is not None:
-                crc = zlib.crc32(piece, crc)
-                length += len(piece)
-                self._emit(packer.compress(piece))
-            self._emit(packer.flush() + crc.to_bytes(4, "little") + (length & 0xFFFFFFFF).to_bytes(4, "little"))
-        except BaseException as error:
-            self._error = error
-            while self._pieces.get() is not None:  # the other side may be waiting for room
-                pass
+        self._pool.shutdown(cancel_futures=True)
 
     def _emit(self, data: bytes) -> None:
         self._file.write(data)
         self._digest.update(data)
         self._size += len(data)
+
+
+def _deflate(piece: bytes, window: bytes) -> bytes:
+    packer = zlib.compressobj(LEVEL, zlib.DEFLATED, -15, zlib.DEF_MEM_LEVEL, zlib.Z_DEFAULT_STRATEGY, window)
+    return packer.compress(piece) + packer.flush(zlib.Z_SYNC_FLUSH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -19,17 +20,21 @@ Record = TypeVar("Record")
 TIMELINE = tuple(records.Timeline.__dataclass_fields__)
 
 
+@functools.cache
+def _columns(kind: type) -> tuple[tuple[str, str], ...]:
+    names = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    return tuple((name, records.key(name)) for name in names if name != "schema_version")
+
+
 def filled(kind: type[Record], row: Mapping[str, Any], where: str, **more: Any) -> Record:
-    """A record from the keys of an event; refused when one is missing."""
-    values = dict(more)
-    for name in kind.__dataclass_fields__:  # type: ignore[attr-defined]
-        if name in values or name == "schema_version":
-            continue
-        key = records.key(name)
-        if key not in row:
-            raise EvidenceError(f"{where}: found no {key} in the event {row.get('event', '?')}", code=1)
-        values[name] = row[key]
-    return kind(**values)
+    """A record from the keys of an event, with `more` instead of some; refused when one is missing."""
+    shape: type = kind
+    try:
+        return kind(**{name: row[key] for name, key in _columns(shape) if name not in more}, **more)
+    except KeyError as missing:
+        raise EvidenceError(
+            f"{where}: found no {missing.args[0]} in the event {row.get('event', '?')}", code=1
+        ) from None
 
 
 def launches(events: Iterable[Json], where: str) -> list[records.Launch]:

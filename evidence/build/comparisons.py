@@ -94,7 +94,7 @@ def pack(run: Run, folder_id: str, campaign: Campaign, tree: Tree, *, requalifie
     folder = f"{FOLDER}/{folder_id}"
     files = records.SettingsFiles(
         comparison=tree.add(f"{folder}/comparison.json", records.to_bytes(record)),
-        samples=tree.add(f"{folder}/samples.json", records.to_bytes(records.Samples(folder_id, samples))),
+        samples=add_samples(tree, folder, folder_id, samples),
         snapshots=tree.add(f"{folder}/snapshots.json", records.to_bytes(records.Snapshots(folder_id, snapshots))),
         decision=tree.add(f"{folder}/decision.json", records.to_bytes(decision)),
     )
@@ -127,10 +127,25 @@ def pack(run: Run, folder_id: str, campaign: Campaign, tree: Tree, *, requalifie
     )
 
 
+def add_samples(tree: Tree, folder: str, identifier: str, samples: Sequence[records.Sample]) -> str:
+    """Pack samples.json. Of its words only the finish reasons are an engine's."""
+    words = {sample.finish_reason for sample in samples if sample.finish_reason is not None}
+    free = "\n".join(sorted(words)).encode("utf-8", "surrogatepass")
+    return tree.add(f"{folder}/samples.json", records.to_bytes(records.Samples(identifier, samples)), free=free)
+
+
 def add_ledgers(tree: Tree, folder: str, ledgers: Mapping[tuple[str, str], Sequence[records.Receipt]]) -> None:
-    """Pack every ledger as ledgers/<arm>.<worker>.json."""
+    """Pack every ledger as ledgers/<arm>.<worker>.json. Paths, ids and headers are words from outside."""
     for (arm, worker), receipts in sorted(ledgers.items()):
-        tree.add(f"{folder}/ledgers/{arm}.{worker}.json", records.to_bytes(records.Ledger(worker, arm, receipts)))
+        words: set[str] = set()
+        for receipt in receipts:
+            words |= {receipt.method, receipt.path, receipt.request_id or ""}
+            for headers in (receipt.request_headers, receipt.response_headers):
+                words.update(f"{name}: {value}" for name, value in headers.items())
+        data = records.to_bytes(records.Ledger(worker, arm, receipts))
+        tree.add(
+            f"{folder}/ledgers/{arm}.{worker}.json", data, free="\n".join(sorted(words)).encode("utf-8", "replace")
+        )
 
 
 def _lacking(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from evidence import records
 from evidence.build import arms
-from evidence.build.comparisons import add_ledgers
+from evidence.build.comparisons import add_ledgers, add_samples
 from evidence.build.decide import mismatches
 from evidence.build.runs import Run, Store
 from evidence.build.tree import Tree
@@ -88,7 +88,7 @@ def pack(run: Run, campaign: Campaign, tree: Tree) -> Packed:
     folder = f"{FOLDER}/{run.id}"
     files = records.ConvergedFiles(
         attempt=tree.add(f"{folder}/attempt.json", records.to_bytes(attempt)),
-        samples=tree.add(f"{folder}/samples.json", records.to_bytes(records.Samples(run.id, samples))),
+        samples=add_samples(tree, folder, run.id, samples),
         controls=tree.add(f"{folder}/controls.json", records.to_bytes(records.Controls(run.id, controls))),
     )
     add_ledgers(tree, folder, ledgers)

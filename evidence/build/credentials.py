@@ -60,9 +60,19 @@ ASSIGNED = re.compile(
     rb"|(?:hf|hub|auth|access|api|bearer|refresh|session|id)[_-]?token|[A-Z0-9]_TOKEN)"
     rb"(?:\\?[\"'])?\s*(?:[:=,]|\s)\s*(?:\\?[\"'])?(?![{<$%*]|null\b|true\b|false\b|none\b)([^\s\"'\\,}{\]]{6,})"
 )
-_ASSIGNED_WORDS = (b"api", b"auth", b"key", b"secret", b"pass", b"token")
+# Every find of it holds one of these; the package's own keys (`completionTokens`, `tokenIdsSha256`) hold none.
+_ASSIGNED_WORDS = (b"key", b"secret", b"passw", b"passphrase", b"_token", b"-token", b"hftoken", b"hubtoken", b"authtoken",
+                   b"accesstoken", b"apitoken", b"bearertoken", b"refreshtoken", b"sessiontoken", b"idtoken")  # fmt: skip
 
 
+# One search for what no token lacks, before each is looked for by itself.
+_ANY_SHAPE = re.compile(b"|".join(b"(?:" + shape.pattern + b")" for shape in _SHAPES.values()))
+_ANY_LITERAL = re.compile(
+    b"|".join(
+        re.escape(literal)
+        for literal in (*TOKENS, *(one for name, all_of in DETECTORS.items() if name not in _SHAPES for one in all_of))
+    )
+)
 # Every token holds a run of so many characters of this alphabet, where prose and numbers hold none.
 _RUN = b"a" * 16
 _TOKEN_BYTES = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_+/=-.:")
@@ -98,14 +108,12 @@ def _long_words(text: bytes) -> bytes:
 
 
 def _holds_token(words: bytes) -> bool:
+    if _ANY_SHAPE.search(words) is None and _ANY_LITERAL.search(words.lower()) is None:
+        return False
     lower = words.lower()
-    for literal, shape in TOKENS.items():
-        if literal in lower and shape.search(words):
-            return True
-    for name in DETECTORS:  # noqa: SIM110
-        if _wanted(name, lower, words):
-            return True
-    return False
+    return any(literal in lower and shape.search(words) for literal, shape in TOKENS.items()) or any(
+        _wanted(name, lower, words) for name in DETECTORS
+    )
 
 
 def _wanted(name: str, lower: bytes, text: bytes) -> bool:

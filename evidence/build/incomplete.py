@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from evidence import records
 from evidence.build import arms
-from evidence.build.comparisons import add_ledgers
+from evidence.build.comparisons import add_ledgers, add_samples
 from evidence.build.decide import offer_arm
 from evidence.build.runs import Json, Open, Run, Store
 from evidence.build.tree import Tree
@@ -68,7 +68,7 @@ def pack(run: Run, campaign: Campaign, tree: Tree) -> records.IncompleteEntry:
     folder = f"{FOLDER}/{run.id}"
     files = records.IncompleteFiles(
         comparison=tree.add(f"{folder}/comparison.json", records.to_bytes(record)),
-        samples=tree.add(f"{folder}/samples.json", records.to_bytes(records.Samples(run.id, kept))),
+        samples=add_samples(tree, folder, run.id, kept),
         offers=tree.add(f"{folder}/offers.json", records.to_bytes(records.Offers(run.id, counts, fates))),
     )
     tree.add(f"{folder}/snapshots.json", records.to_bytes(records.Snapshots(run.id, arms.snapshots(run))))
@@ -179,9 +179,9 @@ def _upstream(
             path = run.folder / "witness/bodies" / row.response_sha256
             partials[row.response_sha256] = path.read_bytes() if path.exists() else b""
         return records.Upstream(row.response_sha256, row.response_bytes, worker, row.complete)
-    if open_one is None:
+    if open_one is None or open_one.partial is None:
         return None
-    data = open_one.partial.read_bytes() if open_one.partial is not None else b""
+    data = open_one.partial.read_bytes()
     digest = hashlib.sha256(data).hexdigest()
     partials[digest] = data
     return records.Upstream(digest, len(data), open_one.worker, False)

@@ -46,6 +46,10 @@ _DEVICE = re.compile(rb"\b(?:GPU|MIG)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-
 _TEMPLATE = re.compile(rb"\{%-?\s*(?:for|if|set|macro|generation)\b")
 _TEMPLATE_WORDS = (b"add_generation_prompt", b"for message in", b"bos_token", b"message['role']", b'message["role"]', b'message[\\"role\\"]', b"message.role")  # fmt: skip
 _CONTENT = re.compile(rb'"(?:content|text|reasoning|reasoning_content)":\s?"((?:[^"\\]|\\.)*)"')
+_PROSE = bytes(place for place in range(256) if place >= 128 or chr(place).isalpha() or chr(place) in " \n.,;!?'()*-")
+_WORDS = bytes(97 if place < 128 and (chr(place).isalpha() or place == 45) else 32 for place in range(256))
+_RUN = b"a" * 11
+_NAMED = (b".internal", b".cluster.local", b"GPU-", b"MIG-", b"PRIVATE KEY", b"GGUF")
 # Names that many machines share, and that ordinary text contains.
 _COMMON_NAMES = frozenset(
     [
@@ -154,21 +158,38 @@ class Scanner:
     def __post_init__(self) -> None:
         machine = self.machine
         self._words = (*machine.hosts, *machine.users, *machine.homes, *_MARKERS)
+        self._named = (*machine.hosts, *machine.users, *_NAMED)
+        self._frames: set[bytes] = set()
 
-    def scan(self, path: str, data: bytes, *, body: bool = False) -> None:
-        """Note what must not be published. `body`: bytes that a client sent or a server answered, not a publisher's."""
-        if len(self.findings) < 50 and self._suspicious(data, body):
+    def scan(self, path: str, data: bytes, *, body: bool = False, free: bytes | None = None) -> None:
+        """Note what must not be published.
+
+        `body`: bytes that a client sent or a server answered, not a publisher's. `free`: all the text in `data` that is
+        no number, hash or name of this project's own, one piece a line; it is looked at first.
+        """
+        if len(self.findings) < 50 and self._suspicious(data if free is None else free, body):
             self.findings += [found for found in self._thorough(path, data, body) if not self._lifted(found)]
 
     def _suspicious(self, data: bytes, body: bool) -> bool:
         """Whether a closer look is worth it: false for nearly every file, and for none that holds a finding."""
         thinned = thinning.thin(data) if body else None
-        if thinned is not None:
-            words = b"\n".join(thinned.contents)
-            return self._hints(thinned.rest + words, body) or self._hints(b"".join(thinned.contents), body)
-        return self._hints(data, body) or (body and self._hints(joined(data), body))
+        if thinned is None:
+            return self._hints(data, body) or (body and self._hints(joined(data), body))
+        if thinned.frame not in self._frames:
+            if self._hints(thinned.rest, body):
+                return True
+            if len(self._frames) >= 256:
+                self._frames.clear()
+            self._frames.add(thinned.frame)
+        words = thinned.lines + b"\n" + thinned.lines.replace(b"\n", b"")
+        return self._hints(words, body) or self._hints(thinned.identifier, body)
 
     def _hints(self, text: bytes, body: bool) -> bool:
+        if b"\\" in text:
+            text = unescaped(text)
+        if not text.translate(None, _PROSE):
+            # Letters and plain punctuation: no address, path, setting or token but one of letters alone.
+            return _has_any(text, self._named) or (_RUN in text.translate(_WORDS) and credentials.suspicious(text))
         digits = text.translate(_DIGITS)
         if b"0.0" in digits and _has_any(digits, _DOTTED) and _IPV4.search(text):
             return True
@@ -194,7 +215,8 @@ class Scanner:
         if body:
             lines += [("the joined contents", line) for line in joined(data).split(b"\n")]
         seen = set()
-        for place, line in lines:
+        for place, raw in lines:
+            line = unescaped(raw) if b"\\" in raw else raw
             for kind, text in (*self._names(line), *credentials.find(line, settings=not body)):
                 if (place, kind, text) not in seen:
                     seen.add((place, kind, text))
@@ -236,9 +258,15 @@ def _has_any(text: bytes, words: Sequence[bytes]) -> bool:
 
 def joined(body: bytes) -> bytes:
     """The text that a streamed answer adds up to, roughly: an address may be cut over several events."""
-    thinned = thinning.thin(body)
-    contents = _CONTENT.findall(body) if thinned is None else thinned.contents
+    contents = _CONTENT.findall(body)
     return b"".join(contents) if len(contents) > 1 else b""
+
+
+def unescaped(text: bytes) -> bytes:
+    """JSON's escapes as what they stand for, as far as they would hide where a word begins or a path goes on."""
+    for escape, meaning in ((b"\\n", b" "), (b"\\t", b" "), (b"\\r", b" "), (b"\\/", b"/"), (b'\\"', b'"')):
+        text = text.replace(escape, meaning)
+    return text
 
 
 def _private_or_public(text: bytes) -> bool:

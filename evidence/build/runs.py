@@ -30,7 +30,6 @@ else:
     import tomli as tomllib
 
 Json = dict[str, Any]
-_PIECE = 1 << 16
 EMPTY = hashlib.sha256(b"").hexdigest()
 SOURCES = ("bodies", "witness/bodies")
 KINDS = ("comparison", "attempt", "co-residency", "crash", "lora")
@@ -134,7 +133,7 @@ def _receipt(row: Json) -> records.Receipt:
     if row.keys() != _RECEIPT.keys():
         odd = sorted(row.keys() ^ _RECEIPT.keys())
         raise EvidenceError(f"receipt {row.get('sequence')}: found or missed the keys {', '.join(odd)}")
-    return records.Receipt(**{_RECEIPT[key]: value for key, value in row.items()})
+    return records.Receipt(*map(row.__getitem__, _RECEIPT))
 
 
 def _read(path: str) -> bytes | None:
@@ -146,15 +145,13 @@ def _read(path: str) -> bytes | None:
     except OSError as error:
         raise EvidenceError(f"{path}: cannot be read ({error.strerror}), expected a regular file", code=1) from None
     try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode):
             raise EvidenceError(f"{path}: found no regular file, expected a body", code=1)
-        first = os.read(handle, _PIECE)
-        if len(first) < _PIECE:
-            return first
-        rest = [first]
-        while piece := os.read(handle, _PIECE):
-            rest.append(piece)
-        return b"".join(rest)
+        data = os.read(handle, facts.st_size)
+        while len(data) < facts.st_size and (piece := os.read(handle, facts.st_size - len(data))):
+            data += piece
+        return data
     finally:
         os.close(handle)
 
@@ -208,6 +205,8 @@ def find_runs(runs: Path, campaign: Campaign) -> list[Run]:
     """
     try:
         folders = sorted(path for path in runs.iterdir() if path.is_dir() and not path.name.startswith("."))
+        # A lifecycle run has a form of its own; the campaign names the record that was made of it.
+        folders = [path for path in folders if not (path / "raw_events.jsonl").exists()]
     except OSError as error:
         raise EvidenceError(f"{runs}: cannot be read ({error.strerror}), expected a folder of run folders") from None
     found = [_read_run(folder, campaign) for folder in folders]

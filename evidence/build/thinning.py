@@ -12,22 +12,28 @@ from dataclasses import dataclass
 import orjson
 
 _OPENINGS = (b'"content":"', b'"content": "')
+_IDS = (b'"id":"', b'"id": "')
 _MARK = "\u2063thin\u2063"
-_CONTROL = bytes(range(32))
 _FEWEST = 6
+# Long enough to end every `"delta":{"content":"`, short enough to be searched for without a table.
+_NEEDLE = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Thinned:
-    """`rest`: the body with all but a few of its plain content events left out; `contents`: the strings of all of them.
+    """One streamed body, taken apart; every byte of it that differs from another place in it is in here.
 
-    `exact` says that every content is a plain JSON string (no quote, no backslash, no control character, UTF-8), so
-    that `rest` reads as the whole body does; without it `rest` and `contents` still hold every byte that differs.
+    `rest` reads as the whole body does: it has all events but those in the middle, of which one with a word (if any has
+    one) stands for all. `frame` is `rest` without that one and without the stream's `identifier`: many bodies share it.
+    `lines` are the contents left out, one a line, each proved to be a JSON string without quotes. `worded` says that one
+    of them is not empty.
     """
 
     rest: bytes
-    contents: list[bytes]
-    exact: bool
+    frame: bytes
+    identifier: bytes
+    lines: bytes
+    worded: bool
 
 
 _last: tuple[bytes, Thinned | None] = (b"", None)
@@ -46,36 +52,46 @@ def _take_apart(body: bytes) -> Thinned | None:
     if around is None or b"\r" in body:
         return None
     before, after = around
-    least, front, back = len(before) + len(after), len(before), -len(after)
-    kept: list[bytes] = []
-    contents: list[bytes] = []
-    word = -1  # where in `kept` stands the first event with a word, once there is one
-    events = body.split(b"\n\n")
-    tail = events.pop()
-    for event in events:
-        if event.startswith(before) and event.endswith(after) and len(event) >= least:
-            contents.append(event[front:back])
-            if len(contents) > 2 and (word >= 0 or len(event) == least):
-                continue
-            if len(event) > least and word < 0:
-                word = len(kept)
-        kept.append(event)
-    if len(contents) < _FEWEST or not _is_content(before, after):
+    joint = after + b"\n\n" + before
+    if len(joint) <= _NEEDLE:
         return None
-    kept.append(tail)
-    return Thinned(b"\n\n".join(kept), contents, _is_plain(contents))
-
-
-def _is_plain(contents: list[bytes]) -> bool:
+    # The end of the joint tells a content apart from the finish; what the needle lacks ends every piece but the last.
+    over, needle = joint[:-_NEEDLE], joint[-_NEEDLE:]
+    pieces = body.split(needle)
+    if len(pieces) < _FEWEST or not pieces[0].endswith(over) or not _is_content(before, after):
+        return None
+    size = len(over)
+    contents = [piece[:-size] for piece in pieces[1:-1] if piece.endswith(over)]
     lines = b"\n".join(contents)
-    if b'"' in lines or b"\\" in lines or len(lines.translate(None, _CONTROL)) != len(lines) - len(contents) + 1:
+    if len(contents) != len(pieces) - 2 or not _are_strings(lines, len(contents)):
+        return None
+    head, tail = pieces[0] + needle, over + needle + pieces[-1]
+    start = lines.strip(b"\n")
+    word = start[: start.find(b"\n")] if b"\n" in start else start
+    frame, identifier = _without_identifier(head + tail)
+    return Thinned(head + word + tail, frame, identifier, lines, bool(word))
+
+
+def _are_strings(lines: bytes, count: int) -> bool:
+    """Whether the lines are so many JSON strings. Without quotes in them, none can end early or run into the next."""
+    if b'"' in lines:
         return False
     try:
-        # Joined by line ends: a character cut over two events is no character in either.
-        lines.decode("utf-8")
-    except UnicodeDecodeError:
+        return len(orjson.loads(b'["' + lines.replace(b"\n", b'","') + b'"]')) == count
+    except orjson.JSONDecodeError:
         return False
-    return True
+
+
+def _without_identifier(frame: bytes) -> tuple[bytes, bytes]:
+    """The frame with the first `id` taken out wherever it stands, and that id; it is plain text between quotes."""
+    for opening in _IDS:
+        start = frame.find(opening)
+        if start >= 0:
+            start += len(opening)
+            identifier = frame[start : frame.find(b'"', start)]
+            if len(identifier) >= 8 and identifier.replace(b"-", b"").isalnum():
+                return frame.replace(b'"' + identifier + b'"', b'""'), identifier
+    return frame, b""
 
 
 def _around(body: bytes) -> tuple[bytes, bytes] | None:

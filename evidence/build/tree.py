@@ -46,13 +46,16 @@ class Tree:
     bodies: list[Bodies] = field(default_factory=list)
     payload_bytes: int = 0
 
-    def add(self, path: str, data: bytes, *, trusted: bool = False) -> str:
-        """Stage one file and return its hash. `trusted`: bytes pinned by this project, not searched for secrets."""
+    def add(self, path: str, data: bytes, *, trusted: bool = False, free: bytes | None = None) -> str:
+        """Stage one file and return its hash.
+
+        `trusted`: bytes pinned by this project, or searched already. `free` is that of `Scanner.scan`.
+        """
         digest = hashlib.sha256(data).hexdigest()
         if path in self.files:
             self.refusals.append(f"{path}: found a second file of this name, expected one")
         if not trusted:
-            self.scanner.scan(path, data)
+            self.scanner.scan(path, data, free=free)
         self.payload_bytes += len(data)
         if trusted:
             self.files[path] = (digest, data)

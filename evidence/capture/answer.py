@@ -33,6 +33,7 @@ class Answer:
         self.prompt_tokens: int | None = None
         self.completion_tokens: int | None = None
         self.events = 0
+        self.said = False
         self.error = False
         self.terminal = False
         self._reader = EventReader()
@@ -70,16 +71,16 @@ class Answer:
         self._pieces.clear()
 
     def whole(self, status: int | None) -> bool:
-        """A first reading of a response that came complete: 2xx, no error, and its end said by the engine.
+        """A first reading of a response that came complete: 2xx, no error, text, and its end said by the engine.
 
         The end of a stream is a finish reason and `[DONE]`; that of a document a finish reason, or token usage
         where there are no choices (embeddings).
         """
         if status is None or not 200 <= status <= 299 or self.error:
             return False
-        if self.stream:
-            return self.terminal and self.finish_reason is not None
-        return self.finish_reason is not None or self.prompt_tokens is not None
+        if self.finish_reason is None:
+            return not self.stream and self.prompt_tokens is not None
+        return self.said and (self.terminal or not self.stream)
 
     def _read_event(self, data: str, at: int) -> None:
         """Read one event, without parsing it where it differs from the last one in its text alone.
@@ -137,15 +138,16 @@ class Answer:
                 reason = choice.get("finish_reason")
                 if isinstance(reason, str):
                     self.finish_reason = reason
-                delta = choice.get("delta")
+                delta = choice.get("delta" if self.stream else "message")
                 if isinstance(delta, dict):
                     said = said or _is_text(delta.get("content"))
                     thought = thought or _is_text(delta.get("reasoning_content")) or _is_text(delta.get("reasoning"))
                 else:
                     said = said or _is_text(choice.get("text"))
+        self.said = self.said or said
         if said and at is not None:
             self.text_ns.append(at)
-        if thought and self.reasoning_at is None:
+        if thought and at is not None and self.reasoning_at is None:
             self.reasoning_at = at
 
 

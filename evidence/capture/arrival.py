@@ -12,9 +12,10 @@ earlier than they came.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
-from time import monotonic_ns, time_ns
+from time import monotonic_ns, sleep, time_ns
 
 TIMESPEC = struct.Struct("@qq")
 STAMP_OPTION = 35
@@ -105,3 +106,25 @@ class Receiver:
                 if at is not None:
                     return data, min(at, now), True
         return data, now, False
+
+
+def await_stamps(seconds: float = 0.1) -> bool:
+    """Wait until the kernel stamps what arrives on the loopback; False when it does not within `seconds`.
+
+    It switches stamping on a little after the first socket asks for it, and until then leaves arrivals without.
+    The caller keeps a socket that has asked, or the kernel switches it off again.
+    """
+    with contextlib.ExitStack() as held:
+        listener = held.enter_context(socket.create_server(("127.0.0.1", 0)))
+        sender = held.enter_context(socket.create_connection(listener.getsockname()))
+        receiver = held.enter_context(listener.accept()[0])
+        if not request_stamps(receiver):
+            return False
+        end = monotonic_ns() + int(seconds * 1e9)
+        while True:
+            sender.send(b".")
+            if receiver.recvmsg(1, ANCILLARY_BYTES)[1]:
+                return True
+            if monotonic_ns() > end:
+                return False
+            sleep(0.0005)

@@ -26,9 +26,6 @@ from evidence.capture.request import Target, parse_url, write_request
 from evidence.capture.sockets import Watch
 from evidence.capture.wire import Call, Transport, close, connect, describe, is_quiet, resolve
 
-BURST_NS = 500_000
-"""Starts closer than this are a burst."""
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -126,7 +123,6 @@ async def offer_batch(
     waiting = iter(enumerate(orders))
     finished = 0
     with Watch() as watch, _no_collection():
-        gate = asyncio.Lock()
         begun = monotonic_ns()
 
         async def serve_slot() -> None:
@@ -134,7 +130,7 @@ async def offer_batch(
             intended, kept = begun, None
             try:
                 for index, order in waiting:
-                    exchange, kept = await _exchange(order, intended, recorder, watch, gate, kept)
+                    exchange, kept = await _exchange(order, intended, recorder, watch, kept)
                     done[index] = exchange
                     intended = exchange.started_ns + exchange.total_ns
                     finished += 1
@@ -163,7 +159,7 @@ async def fetch(
     plan = Plan("", None, None, "control", "native", None, url, body or b"", timeout_seconds, headers or {})
     order = _Order(plan, parse_url(url), method, body, _is_stream(body or b""), False)
     with Watch() as watch:
-        exchange, _kept = await _exchange(order, monotonic_ns(), _NoRecorder(), watch, asyncio.Lock(), None)
+        exchange, _kept = await _exchange(order, monotonic_ns(), _NoRecorder(), watch, None)
     return exchange
 
 
@@ -210,7 +206,6 @@ async def _exchange(
     intended: int,
     recorder: Recorder,
     watch: Watch,
-    gate: asyncio.Lock,
     kept: socket.socket | None,
 ) -> tuple[Exchange, socket.socket | None]:
     """Carry out one order; the second value is the connection, where it can carry another."""
@@ -229,14 +224,12 @@ async def _exchange(
         call = Call(
             connection, order.request, int(plan.timeout_seconds * 1e9), watch, state.response, state.answer.feed
         )
-        async with gate:
-            if monotonic_ns() - watch.started_ns < BURST_NS:
-                # In a burst each start waits for a turn of the loop, or what arrives meanwhile stays unread.
-                await asyncio.sleep(0)
-            watch.started_ns = monotonic_ns()
-            call.start()
+        # Between the steps of many exchanges, arrivals are read: what lies unread is dated by what follows it.
+        watch.serve_between()
+        call.start()
         state.call = call
         await call.wait()
+        watch.serve_between()
     except OSError as error:
         state.problem = f"connecting: {describe(error)}"
     except asyncio.CancelledError:

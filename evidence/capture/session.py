@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evidence.campaign import Campaign, Case, Comparison, read_campaign, request_path
+from evidence.campaign import Campaign, Case, Comparison, Lifecycle, read_campaign, request_path
 from evidence.capture.adapters import hide_private
 from evidence.capture.attempt import run_attempt
 from evidence.capture.findings import watch_logs
@@ -30,6 +30,7 @@ from evidence.capture.tokens import ask_tokens, hash_tokens
 from evidence.capture.topology import Topology
 from evidence.capture.watch import Aborted, Watch
 from evidence.errors import EvidenceError
+from evidence.lifecycle.run import run_section
 from evidence.progress import Progress
 
 ORDER = ((1, "A"), (1, "B"), (2, "B"), (2, "A"), (3, "A"), (3, "B"))
@@ -51,7 +52,7 @@ class CaptureResult:
 
 
 def capture(campaign_path: Path, name: str, runs: Path, *, quiet: bool = False) -> CaptureResult:
-    """Carries out the comparison or case `name` and leaves a run folder in `runs` that says how it went.
+    """Carries out the comparison, case or lifecycle protocol `name` and leaves a run folder in `runs` that says how it went.
 
     Raises EvidenceError before anything is started when the campaign or the name is wrong. Everything later is
     recorded: an abort gives a result that is not complete, with its reason code.
@@ -59,7 +60,7 @@ def capture(campaign_path: Path, name: str, runs: Path, *, quiet: bool = False) 
     campaign = read_campaign(campaign_path)
     kind = campaign.kind(name)
     if kind not in ("comparison", "attempt"):
-        return capture_lifecycle(campaign, name, runs)
+        return capture_lifecycle(campaign, campaign.lifecycle[name], runs)
     if kind == "attempt":
         refuse_case(campaign, campaign.cases[name])
     refuse_campaign(campaign, name)
@@ -72,19 +73,15 @@ def capture(campaign_path: Path, name: str, runs: Path, *, quiet: bool = False) 
         journal.close()
 
 
-def capture_lifecycle(campaign: Campaign, name: str, runs: Path) -> CaptureResult:
-    """Carries out the lifecycle entry `name`; its run folder holds raw events instead of a journal."""
-    from evidence.lifecycle.run import run_section
-
-    entry = campaign.lifecycle[name]
-    if entry.record is not None and not entry.settings:
+def capture_lifecycle(campaign: Campaign, entry: Lifecycle, runs: Path) -> CaptureResult:
+    """Carries out a lifecycle protocol, which keeps a run folder of its own form; a record is made of it afterwards."""
+    if entry.record is not None:
         raise EvidenceError(
-            f"{campaign.path.name}: {name!r} is a ready record, expected a protocol to run",
-            "its record is packaged as it is",
+            f"{campaign.path.name}: lifecycle {entry.id!r} names the ready record {entry.record.name}, expected one to run",
+            "take `record` out to capture it again",
         )
-    outcome = run_section(entry.id, entry.protocol, entry.settings, campaign.path.parent, runs)
-    reason = outcome.faults[0][0] if outcome.faults else None
-    return CaptureResult(outcome.run, outcome.complete, reason, None)
+    outcome = run_section(entry.id, entry.protocol, entry.settings, campaign.folder, runs)
+    return CaptureResult(outcome.run, outcome.complete, outcome.faults[0][0] if outcome.faults else None, None)
 
 
 def refuse_case(campaign: Campaign, case: Case) -> None:

@@ -108,6 +108,7 @@ def test_reasoning_alone_has_no_ttft_and_is_kept() -> None:
     assert exchange.ttft_ns is None
     assert exchange.reasoning_ns is not None
     assert (exchange.transport, exchange.finish_reason, exchange.completion_tokens) == ("complete", "length", 5)
+    assert not exchange.whole
 
 
 def test_usage_chunk_does_not_move_the_first_token() -> None:

@@ -343,3 +343,15 @@ def test_an_unknown_name_starts_nothing(tmp_path: Path) -> None:
     with pytest.raises(EvidenceError, match="no case, comparison or lifecycle"):
         capture(write_fast(tmp_path / "campaign"), "tiny-memroy", tmp_path / "runs", quiet=True)
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_lifecycle_entry_goes_to_its_protocol(tmp_path: Path) -> None:
+    wrong = '[[lifecycle]]\nid = "evict"\nprotocol = "co-residency"\nsurprise = 1\n'
+    with pytest.raises(EvidenceError, match="lifecycle evict: surprise: found an unknown key"):
+        capture(write_fast(tmp_path / "campaign", more=wrong), "evict", tmp_path / "runs", quiet=True)
+
+
+def test_a_ready_lifecycle_record_is_not_captured(tmp_path: Path) -> None:
+    ready = '[[lifecycle]]\nid = "evict"\nprotocol = "crash"\nrecord = "requests/main.json"\n'
+    with pytest.raises(EvidenceError, match="names the ready record"):
+        capture(write_fast(tmp_path / "campaign", more=ready), "evict", tmp_path / "runs", quiet=True)

@@ -218,7 +218,7 @@ def judge(
     With `before`, a report on the same package without the names in `changed` (of which `moved` came or went),
     subjects that read none of them keep their result, as long as no earlier family's facts changed.
     """
-    names = Names(source.entries)
+    names = Names(source.entries) if recall is None else recall.names(source.entries)
     facts: Dict[str, Dict[str, Any]] = {}
     results: Dict[Tuple[int, str], Result] = {}
     findings: List[Finding] = []
@@ -230,7 +230,7 @@ def judge(
         folders = family.find(View(source, names))
         for folder in folders:
             known = before.results.get((number, folder)) if before is not None and same else None
-            if known is not None and not known.view.touched(changed, moved):
+            if known is not None and not known.view.touched(source, changed, moved):
                 result = known
             else:
                 result, fell = judge_subject(family, View(source, names, recall), folder, facts, without)

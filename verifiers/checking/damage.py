@@ -11,7 +11,7 @@ import hashlib
 import json
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from checking.check import Check, Family, Mutation, Report, judge
 from checking.package import Names, Overlay, Recall, Source
@@ -65,7 +65,13 @@ class Bench:
 
     def below(self, folder: str) -> List[str]:
         """Names of files below a folder as they stand now."""
-        names = {name for name in self._names.below(folder) if self.source.entries[name] == "file"}
+        names = [name for name in self._names.below(folder) if self.source.entries[name] == "file"]
+        touched = [name for name in self.changes if not folder or name.startswith(folder + "/")]
+        if not touched:
+            return names
+        return self._below(set(names), folder)
+
+    def _below(self, names: Set[str], folder: str) -> List[str]:
         for name, data in self.changes.items():
             if not folder or name.startswith(folder + "/"):
                 (names.discard if data is None else names.add)(name)
@@ -73,6 +79,8 @@ class Bench:
 
     def folders(self, parent: str) -> List[str]:
         """The folders right below a folder, in order."""
+        if not any(name.startswith(parent + "/") for name in self.changes):
+            return self._names.folders(parent)
         cut = len(parent) + 1
         return sorted({parent + "/" + name[cut:].split("/")[0] for name in self.below(parent) if "/" in name[cut:]})
 

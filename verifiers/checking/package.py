@@ -16,7 +16,7 @@ import hashlib
 import os
 import stat
 from bisect import bisect_left
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Set, Tuple
 
 _OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _OPEN_FOLDER = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0)
@@ -43,12 +43,12 @@ class Source:
         """The bytes of a regular file of at most 64 MiB. Raises Unreadable."""
         raise NotImplementedError
 
-    def digest(self, name: str) -> bytes:
-        """The SHA-256 of a regular file, 32 bytes. Raises Unreadable."""
+    def digest(self, name: str) -> str:
+        """The SHA-256 of a regular file, as hex. Raises Unreadable."""
         raise NotImplementedError
 
-    def known(self) -> Iterable[str]:
-        """Names whose bytes were asked for so far."""
+    def known(self) -> Mapping[str, str]:
+        """Name -> SHA-256 of every file whose bytes were asked for so far."""
         raise NotImplementedError
 
 
@@ -58,7 +58,7 @@ class Folder(Source):
     def __init__(self, root: str) -> None:
         self.root = os.path.abspath(root)
         self.entries: Dict[str, str] = {}
-        self._digests: Dict[str, bytes] = {}
+        self._digests: Dict[str, str] = {}
         self._folder: Tuple[Optional[str], int] = (None, -1)
         self._list(self.root, "")
 
@@ -131,10 +131,10 @@ class Folder(Source):
             raise Unreadable(name, error.strerror or "cannot be read") from None
         finally:
             os.close(descriptor)
-        self._digests[name] = hashlib.sha256(data).digest()
+        self._digests[name] = hashlib.sha256(data).hexdigest()
         return data
 
-    def digest(self, name: str) -> bytes:
+    def digest(self, name: str) -> str:
         known = self._digests.get(name)
         if known is None:
             descriptor = self._open(name)
@@ -151,10 +151,10 @@ class Folder(Source):
                 raise Unreadable(name, error.strerror or "cannot be read") from None
             finally:
                 os.close(descriptor)
-            known = self._digests[name] = running.digest()
+            known = self._digests[name] = running.hexdigest()
         return known
 
-    def known(self) -> Iterable[str]:
+    def known(self) -> Mapping[str, str]:
         return self._digests
 
 
@@ -190,14 +190,19 @@ class Overlay(Source):
         data = self.changes.get(name)
         return self.base.read(name) if data is None else data
 
-    def digest(self, name: str) -> bytes:
+    def digest(self, name: str) -> str:
         if self.entries.get(name) != "file":
             raise Unreadable(name, self.entries.get(name, "not there"))
         data = self.changes.get(name)
-        return self.base.digest(name) if data is None else hashlib.sha256(data).digest()
+        return self.base.digest(name) if data is None else hashlib.sha256(data).hexdigest()
 
-    def known(self) -> Iterable[str]:
-        return {name for name in (*self.base.known(), *self.changes) if self.entries.get(name) == "file"}
+    def known(self) -> Mapping[str, str]:
+        known = dict(self.base.known())
+        for name in self.changed:
+            known.pop(name, None)
+            if self.entries.get(name) == "file":
+                known[name] = self.digest(name)
+        return known
 
 
 class Memory(Source):
@@ -206,20 +211,21 @@ class Memory(Source):
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self.files = dict(files)
         self.entries: Dict[str, str] = dict.fromkeys(self.files, "file")
-        self.asked: Set[str] = set()
+        self._digests: Dict[str, str] = {}
 
     def read(self, name: str) -> bytes:
-        if name not in self.files:
-            raise Unreadable(name, "not there")
-        self.asked.add(name)
+        self.digest(name)
         return self.files[name]
 
-    def digest(self, name: str) -> bytes:
-        self.asked.add(name)
-        return hashlib.sha256(self.files[name]).digest()
+    def digest(self, name: str) -> str:
+        if name not in self.files:
+            raise Unreadable(name, "not there")
+        if name not in self._digests:
+            self._digests[name] = hashlib.sha256(self.files[name]).hexdigest()
+        return self._digests[name]
 
-    def known(self) -> Iterable[str]:
-        return self.asked
+    def known(self) -> Mapping[str, str]:
+        return self._digests
 
 
 class Names:
@@ -227,12 +233,21 @@ class Names:
 
     def __init__(self, entries: Mapping[str, str]) -> None:
         self._sorted = sorted(entries)
+        self._folders: Dict[str, List[str]] = {}
 
     def below(self, folder: str) -> List[str]:
         """Names below a folder; none when it is not there, all when it is ``."""
         if not folder:
             return self._sorted
         return self._sorted[bisect_left(self._sorted, folder + "/") : bisect_left(self._sorted, folder + "0")]
+
+    def folders(self, parent: str) -> List[str]:
+        """The folders right below one, in order."""
+        if parent not in self._folders:
+            cut = len(parent) + 1
+            inner = {name[cut:].split("/", 1)[0] for name in self.below(parent) if name.find("/", cut) > 0}
+            self._folders[parent] = sorted(parent + "/" + name for name in inner)
+        return self._folders[parent]
 
 
 class Recall:
@@ -247,6 +262,23 @@ class Recall:
         self.documents: Dict[Tuple[str, int], Any] = {}
         self.answers: Dict[Tuple[Any, ...], Any] = {}
         self.sizes: Dict[str, int] = {}
+        self._names: Dict[int, Tuple[Mapping[str, str], Names]] = {}
+
+    def names(self, entries: Mapping[str, str]) -> "Names":
+        """The names of a listing, sorted once for as long as the listing is the same object."""
+        held = self._names.get(id(entries))
+        if held is None or held[0] is not entries:
+            held = (entries, Names(entries))
+            if len(self._names) < 2:
+                self._names[id(entries)] = held
+        return held[1]
+
+
+def _bytes_of(source: Source, name: str) -> Optional[bytes]:
+    try:
+        return source.read(name) if source.entries.get(name) == "file" else None
+    except Unreadable:
+        return None
 
 
 class View:
@@ -258,6 +290,7 @@ class View:
         self._names = names
         self.reads: Set[str] = set()
         self.listed: Set[str] = set()
+        self._derived: List[Tuple[str, Callable[[Optional[bytes]], Any], Any]] = []
 
     def kind(self, name: str) -> Optional[str]:
         """The kind of entry, None when nothing is there."""
@@ -277,19 +310,41 @@ class View:
     def digest(self, name: str) -> str:
         """SHA-256 of a file as hex. Raises Unreadable."""
         self.reads.add(name)
-        return self._source.digest(name).hex()
+        return self._source.digest(name)
 
-    def known(self) -> List[str]:
-        """Names whose bytes anyone asked for so far, sorted."""
-        return sorted(self._source.known())
+    def kinds(self) -> Mapping[str, str]:
+        """Name -> kind of everything that is there."""
+        self.listed.add("")
+        return self._source.entries
+
+    def known(self) -> Mapping[str, str]:
+        """Name -> SHA-256 of every file whose bytes anyone asked for so far."""
+        return self._source.known()
+
+    def folders(self, parent: str) -> List[str]:
+        """The folders right below one, in order."""
+        self.listed.add(parent)
+        return self._names.folders(parent)
 
     def below(self, folder: str) -> List[str]:
         """Sorted names below a folder (`results/settings/x`), of any kind; `` is the whole package."""
         self.listed.add(folder)
         return self._names.below(folder)
 
-    def touched(self, changed: Iterable[str], moved: Iterable[str]) -> bool:
-        """Whether an alteration reaches anything that was asked for."""
+    def derive(self, name: str, function: Callable[[Optional[bytes]], Any]) -> Any:
+        """What a function makes of a file's bytes (None when there is no such file that can be read).
+
+        Only what it made is depended on: an alteration of the file that leaves it the same touches nothing.
+        """
+        value = function(_bytes_of(self._source, name))
+        self._derived.append((name, function, value))
+        return value
+
+    def touched(self, source: Source, changed: FrozenSet[str], moved: Iterable[str]) -> bool:
+        """Whether an alteration, to `source`, reaches anything that was asked for."""
         if not self.reads.isdisjoint(changed):
             return True
+        for name, function, value in self._derived:
+            if name in changed and function(_bytes_of(source, name)) != value:
+                return True
         return any(not folder or name.startswith(folder + "/") for name in moved for folder in self.listed)

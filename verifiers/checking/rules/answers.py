@@ -6,11 +6,14 @@ out from the bytes of one response and three facts of its exchange; it never loo
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from checking.reading import Event, JsonFault, parse_body, read_body, read_events
 
+_CONTENT = re.compile(r'("content": ?)(")([^"\\\\]+)"')
+_MARK = "a mark that no engine writes"
 NO_DONE = frozenset(("transformers-serve",))
 
 
@@ -98,15 +101,45 @@ def _settle(
     return Answer(kind, finish, usage[0], usage[1], text, reasoning)
 
 
+def _template(head: str, tail: str) -> Optional[Dict[str, Any]]:
+    """The object of `head`, any plain text, `tail`, when the text is a chat delta's content; else None.
+
+    A string without quote, backslash or control character can stand for any other such string: the rest of
+    the JSON is read the same. So one parse with a mark tells what all events with this head and tail are.
+    """
+    try:
+        value = parse_body(head + _MARK + tail)
+        if value["choices"][0]["delta"]["content"] == _MARK and (head + tail).count(_MARK) == 0:
+            return value  # type: ignore[no-any-return]
+    except (JsonFault, LookupError, TypeError):
+        return None
+    return None
+
+
 def _objects(events: List[Event]) -> List[Dict[str, Any]]:
-    """The JSON objects of a stream, [DONE] left out. Raises JsonFault on data that is no object."""
+    """The JSON objects of a stream, [DONE] left out. Raises JsonFault on data that is no object.
+
+    Events that differ in their text alone share one object, with some text for theirs: whether there is
+    text is all that anyone asks.
+    """
     objects: List[Dict[str, Any]] = []
+    templates: Dict[Tuple[str, str], Optional[Dict[str, Any]]] = {}
     for _, data in events:
-        if data != "[DONE]":
-            value = parse_body(data)
-            if not isinstance(value, dict):
-                raise JsonFault("json-syntax", "", "no object", "an object")
-            objects.append(value)
+        if data == "[DONE]":
+            continue
+        opening = _CONTENT.search(data)
+        if opening is not None:
+            head, tail = data[: opening.end(2)], data[opening.end(3) :]
+            if (head, tail) not in templates:
+                templates[(head, tail)] = _template(head, tail)
+            shared = templates[(head, tail)]
+            if shared is not None and opening.group(3).isprintable():
+                objects.append(shared)
+                continue
+        value = parse_body(data)
+        if not isinstance(value, dict):
+            raise JsonFault("json-syntax", "", "no object", "an object")
+        objects.append(value)
     return objects
 
 
@@ -122,7 +155,11 @@ def _stream(body: bytes, kind: str, owes_done: bool) -> Answer:
     text: List[str] = []
     reasoning: List[str] = []
     tools = False
+    before: Any = None
     for value in objects:
+        if value is before:
+            continue  # the same object again, as events that differ in their text alone share one
+        before = value
         said = value.get("usage")
         if isinstance(said, dict):
             usage = said

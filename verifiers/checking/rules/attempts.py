@@ -156,6 +156,17 @@ def _alter_hash(rows: List[Row]) -> None:
     row["responseSha256"] = ("0" if row["responseSha256"][0] != "0" else "1") + row["responseSha256"][1:]
 
 
+def _drop(rows: List[Row]) -> None:
+    rows.remove(next(row for row in rows if row["traffic"]))
+    for number, row in enumerate(rows, 1):
+        row["sequence"] = number
+
+
+def _rename(rows: List[Row]) -> None:
+    row = next(row for row in rows if row["traffic"])
+    row["requestId"] = row["requestHeaders"]["x-request-id"] = "attempt-999"
+
+
 def _shift(rows: List[Row]) -> None:
     for row in rows:
         row["sequence"] += 1
@@ -381,7 +392,7 @@ CHECKS = (
         "attempt-unreceipted",
         "every whole functional sample has one receipt",
         receipts.hold_receipted,
-        (lie("drop a functional receipt", ran, _ledger(lambda rows: rows.pop(0))),),
+        (lie("drop a functional receipt", ran, _ledger(_drop)),),
     ),
     Check(
         "attempt-request-id",
@@ -391,12 +402,7 @@ CHECKS = (
             lie(
                 "give a functional receipt another id",
                 ran,
-                _ledger(
-                    lambda rows: (
-                        rows[0].update(requestId="attempt-999"),
-                        rows[0]["requestHeaders"].update({"x-request-id": "attempt-999"}),
-                    )
-                ),
+                _ledger(_rename),
             ),
         ),
     ),

@@ -23,6 +23,7 @@ class Sums:
         self.view = scope.view
         self.everything = everything
         self.names = self.view.below("")
+        self.kinds = self.view.kinds()
         self.sums: Dict[str, str] = {}
         self.fault: Optional[SumsFault] = None
         try:
@@ -47,21 +48,19 @@ def _fault(code: str) -> Any:
     return lambda subject: subject.faults(code)
 
 
-def _kinds(*kinds: str) -> Any:
-    def hold(subject: Sums) -> Iterator[Complaint]:
-        for name in subject.names:
-            kind = subject.view.kind(name)
-            if kind in kinds:
-                yield (
-                    name,
-                    {"link": "a link", "special": "a device, FIFO or socket"}.get(kind, "an empty folder"),
-                    "a regular file",
-                )
+_WHAT = {"link": "a link", "special": "a device, FIFO or socket", "folder": "an empty folder"}
+
+
+def _kinds(wanted: str) -> Any:
+    def hold(subject: Listing) -> Iterator[Complaint]:
+        for name, kind in subject.odd:
+            if kind == wanted:
+                yield (name, _WHAT[kind], "a regular file")
 
     return hold
 
 
-def hold_names(subject: Sums) -> Iterator[Complaint]:
+def hold_names(subject: Listing) -> Iterator[Complaint]:
     """Every component is of the alphabet, no device name, not too long, not too deep."""
     good = set()
     for name in subject.names:
@@ -78,7 +77,7 @@ def hold_names(subject: Sums) -> Iterator[Complaint]:
                 good.add(part)
 
 
-def hold_collisions(subject: Sums) -> Iterator[Complaint]:
+def hold_collisions(subject: Listing) -> Iterator[Complaint]:
     """No two names are one name where letter case does not count."""
     if len({name.lower() for name in subject.names}) == len(subject.names):
         return
@@ -91,34 +90,36 @@ def hold_collisions(subject: Sums) -> Iterator[Complaint]:
 
 def hold_listed(subject: Sums) -> Iterator[Complaint]:
     """Every file that is there is listed."""
+    if len(subject.sums) + 1 == len(subject.kinds) and subject.sums.keys() <= subject.kinds.keys():
+        return
     for name in subject.names:
-        if name not in subject.sums and name != SUMS and subject.view.kind(name) == "file":
+        if name not in subject.sums and name != SUMS and subject.kinds[name] == "file":
             yield (name, "a file that SHA256SUMS does not list", "listed files only")
 
 
 def hold_there(subject: Sums) -> Iterator[Complaint]:
     """Every listed file is there."""
-    if len(subject.sums) + 1 == len(subject.names) and subject.sums.keys() <= set(subject.names):
+    if subject.sums.keys() <= subject.kinds.keys():
         return
-    there = set(subject.names)
     for name in subject.sums:
-        if name not in there:
+        if name not in subject.kinds:
             yield (name, "no such file", "a file, since SHA256SUMS lists it")
 
 
 def hold_digests(subject: Sums) -> Iterator[Complaint]:
     """Every file has the digest that is listed: all of them, or all that this verifier read."""
     known = subject.view.known()
-    for name in subject.sums if subject.everything else known:
-        listed = subject.sums.get(name)
-        if listed is None:
-            continue
-        try:
-            digest = subject.view.digest(name)
-        except Unreadable as error:
-            if subject.view.kind(name) == "file":
-                yield (name, error.reason, "a readable file")
-            continue
+    for name, listed in subject.sums.items():
+        digest = known.get(name)
+        if digest is None:
+            if not subject.everything:
+                continue
+            try:
+                digest = subject.view.digest(name)
+            except Unreadable as error:
+                if subject.kinds.get(name) == "file":
+                    yield (name, error.reason, "a readable file")
+                continue
         subject.compared += 1
         if digest != listed:
             yield (name, "sha256 " + digest, listed)
@@ -225,7 +226,7 @@ LIST_CODES = (
     "sums-path",
 )
 
-CHECKS = (
+LISTING_CHECKS = (
     Check(
         "type-link",
         "nothing in the package is a link",
@@ -266,6 +267,9 @@ CHECKS = (
         hold_collisions,
         (Mutation("add a twin in another letter case", _case_twin),),
     ),
+)
+
+SUM_CHECKS = (
     Check(
         "sums-missing-list",
         "SHA256SUMS is there",
@@ -330,7 +334,7 @@ CHECKS = (
 
 
 def _family(everything: bool) -> Family:
-    rows: Tuple[Check, ...] = CHECKS
+    rows: Tuple[Check, ...] = SUM_CHECKS
     if everything:
         rows = tuple(
             row._replace(
@@ -349,5 +353,15 @@ def _family(everything: bool) -> Family:
     )
 
 
+class Listing:
+    """The names and kinds of the package, without a byte of any file."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.names = scope.view.below("")
+        self.kinds = scope.view.kinds()
+        self.odd = [(name, kind) for name, kind in self.kinds.items() if kind != "file"]
+
+
+LISTING = Family(kind="package", find=lambda view: [""], open=Listing, checks=LISTING_CHECKS)
 EVERYTHING = _family(True)
 WHAT_WAS_READ = _family(False)

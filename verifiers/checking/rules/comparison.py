@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import partial
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from checking.arithmetic import MAIN_PER_ARM, ORDER, RR_WARM, WORKERS
@@ -44,9 +45,15 @@ def adapter_of(view: View, engine: str) -> Optional[str]:
 
 def engine_of(view: View, engine: str) -> Optional[Row]:
     """The manifest's entry of an engine; None when there is none that can be read."""
+    found: Optional[Row] = view.derive("manifest.json", partial(_engine, engine))
+    return found
+
+
+def _engine(engine: str, manifest: Optional[bytes]) -> Optional[Row]:
+    """The entry of an engine in a manifest's bytes."""
     try:
-        return next((one for one in peek(view, "manifest.json")["engines"] if one["id"] == engine), None)
-    except (KeyError, TypeError):
+        return next((one for one in read_json(manifest or b"")["engines"] if one["id"] == engine), None)
+    except (JsonFault, KeyError, TypeError):
         return None
 
 
@@ -151,6 +158,9 @@ class Comparison:
         self.by_phase: Dict[Tuple[str, str], List[Row]] = {}
         for row in self.samples:
             self.by_phase.setdefault((arm_id(row), row["phase"]), []).append(row)
+        self.by_arm: Dict[str, List[Row]] = {}
+        for row in self.samples:
+            self.by_arm.setdefault(arm_id(row), []).append(row)
         self._answers: Optional[List[Optional[Answer]]] = None
         self.derived: Optional[Row] = None
 
@@ -191,11 +201,11 @@ class Comparison:
 
     def arms_seen(self) -> List[str]:
         """Arms that samples or ledgers name, sorted."""
-        return sorted({arm for arm, _ in self.ledgers} | {arm_id(row) for row in self.samples})
+        return sorted({arm for arm, _ in self.ledgers} | set(self.by_arm))
 
     def mismatched(self, arm: str) -> bool:
         """Whether receipts and samples of an arm differ as multisets of (request hash, response hash)."""
-        mine = [row for row in self.samples if arm_id(row) == arm]
+        mine = self.by_arm.get(arm, [])
         left = Counter((worker, row["requestSha256"], row["responseSha256"]) for worker, row in self.traffic(arm))
         known = Counter((row["worker"], row["requestSha256"], row["responseSha256"]) for row in mine if row["worker"])
         rest = Counter((row["requestSha256"], row["responseSha256"]) for row in mine if not row["worker"])

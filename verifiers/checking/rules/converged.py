@@ -68,6 +68,9 @@ class Attempt(Comparison):
         for row in self.samples:
             arm = "attempt" if row["arm"] is None else "?"
             self.by_phase.setdefault((arm, row["phase"]), []).append(row)
+        self.by_arm = {}
+        for row in self.samples:
+            self.by_arm.setdefault("attempt" if row["arm"] is None else "?", []).append(row)
         self._answers = None
 
     def cited(self) -> Iterator[Tuple[str, str, Optional[int]]]:

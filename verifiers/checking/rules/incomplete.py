@@ -197,6 +197,7 @@ def hold_upstream(subject: Incomplete) -> Iterator[Complaint]:
         seen = subject.receipts.get(offer["offer"])
         told = offer["upstream"]
         if seen is None:
+            # A proxy that was killed left bytes and no receipt; only a receipt can say that they are all.
             if told is not None and told["complete"]:
                 yield (subject.where(offer) + "/upstream", "complete", "not complete: no receipt carries this offer")
             continue
@@ -459,11 +460,11 @@ def alter_partial(desk: Desk) -> Optional[str]:
 
 def _partial_as_whole(desk: Desk) -> Optional[str]:
     """Keep an upstream partial as a whole body."""
-    names = desk.bench.below(desk.path("partials"))
-    if not names:
-        return None
-    desk.bench.body(desk.folder, desk.bench.read(names[0]))
-    return "a partial kept in bodies"
+    for name in desk.bench.below(desk.path("partials")):
+        if not desk.bench.has(desk.path("bodies/" + name.rsplit("/", 1)[1])):
+            desk.bench.body(desk.folder, desk.bench.read(name))
+            return "a partial kept in bodies"
+    return None
 
 
 def _drop_partial(desk: Desk) -> Optional[str]:

@@ -9,7 +9,7 @@ from typing import Dict, Iterator, Optional, Tuple
 from checking.arithmetic import MAIN_PER_ARM, NATIVE_WARM_PER_WORKER, RR_WARM, WORKERS, Number
 from checking.check import Complaint
 from checking.reading import shown
-from checking.rules.comparison import TRAFFIC, Comparison, Row, arm_id
+from checking.rules.comparison import TRAFFIC, Comparison, Row
 
 WITNESS_SLACK = Decimal("0.005")
 EACH = {"native-warm": NATIVE_WARM_PER_WORKER, "rr-warm": RR_WARM // WORKERS, "main": MAIN_PER_ARM // WORKERS}
@@ -115,7 +115,7 @@ def arrived(row: Row) -> bool:
 def hold_matched(subject: Comparison) -> Iterator[Complaint]:
     """Every traffic receipt belongs to one sample: the same pair of hashes, or a request that the client lost."""
     for arm in subject.arms_seen():
-        mine = [row for row in subject.samples if arm_id(row) == arm]
+        mine = subject.by_arm.get(arm, [])
         pairs = Counter((row["requestSha256"], row["responseSha256"]) for row in mine)
         lost = Counter(row["requestSha256"] for row in mine if not arrived(row))
         unmatched = []
@@ -145,8 +145,8 @@ def hold_receipted(subject: Comparison) -> Iterator[Complaint]:
     for arm in subject.arms_seen():
         left = Counter((worker, row["requestSha256"], row["responseSha256"]) for worker, row in subject.traffic(arm))
         union = Counter((row["requestSha256"], row["responseSha256"]) for _, row in subject.traffic(arm))
-        for row in subject.samples:
-            if arm_id(row) != arm or not arrived(row):
+        for row in subject.by_arm.get(arm, []):
+            if not arrived(row):
                 continue
             if row["worker"] is None and (row["status"] or 0) >= 400:
                 continue
@@ -167,7 +167,7 @@ def hold_ids(subject: Comparison) -> Iterator[Complaint]:
     answer of the sample are theirs, and the receipt keeps what the worker gave.
     """
     for arm in subject.arms_seen():
-        samples = {row["offer"]: row for row in subject.samples if arm_id(row) == arm}
+        samples = {row["offer"]: row for row in subject.by_arm.get(arm, [])}
         seen: Dict[str, str] = {}
         for worker, receipt in subject.traffic(arm):
             offer = receipt["requestId"]
@@ -203,7 +203,7 @@ def hold_ids_seen(subject: Comparison) -> Iterator[Complaint]:
 def hold_balance(subject: Comparison) -> Iterator[Complaint]:
     """Round robin over two workers means equal counts: 1 native, 8 warm and 12 main an arm and worker."""
     for arm in subject.arms_seen():
-        mine = [row for row in subject.samples if arm_id(row) == arm]
+        mine = subject.by_arm.get(arm, [])
         if any(row["transport"] != "complete" for row in mine):
             continue
         counts = Counter(worker for worker, _ in subject.traffic(arm))

@@ -17,8 +17,7 @@ PARENT = "results/settings"
 
 def folders(view: View, parent: str) -> List[str]:
     """The folders right below one, in order."""
-    cut = len(parent) + 1
-    return sorted({parent + "/" + name[cut:].split("/", 1)[0] for name in view.below(parent) if "/" in name[cut:]})
+    return view.folders(parent)
 
 
 class SettingsIndex:

@@ -96,28 +96,29 @@ def hold_decision(subject: Comparison) -> Iterator[Complaint]:
 def hold_requalification(subject: Comparison) -> Iterator[Complaint]:
     """A baseline needs no requalification; a candidate without an attempt of its own does."""
     told = _told(subject)["requalification"]
-    if derived(subject)["decision"] == "baseline" and told != "not-required":
-        yield (_at(subject, "/requalification"), told, "not-required, since the baseline stays")
-    if derived(subject)["decision"] == "candidate" and told != "required" and not requalified(subject):
-        yield (_at(subject, "/requalification"), told, "required, until an attempt with the candidate's value succeeds")
+    if derived(subject)["decision"] == "baseline":
+        right = "not-required"
+    else:
+        right = "not-required" if requalified(subject) else "required"
+    if told != right:
+        reason = "the baseline stays" if derived(subject)["decision"] == "baseline" else "by the attempts that are there"
+        yield (_at(subject, "/requalification"), told, "%s: %s" % (right, reason))
 
 
 def requalified(subject: Comparison) -> bool:
-    """Whether a functional attempt of this profile and engine succeeded with the candidate's value, afterwards."""
-    setting = subject.data["setting"]
-    last = subject.data["arms"][-1]["startedAt"]
-    for name in subject.view.below("results/converged"):
-        if name.endswith("/attempt.json"):
-            attempt = peek(subject.view, name)
-            try:
-                fits = (attempt["profile"], attempt["engine"], attempt["outcome"], attempt["ended"])
-                if fits == (subject.data["profile"], subject.data["engine"], "SUCCESS", True):
-                    later = attempt["startedAt"] > last and attempt["launches"]
-                    values = [
-                        value for launch in attempt["launches"] for value in launch_values(launch, setting["argument"])
-                    ]
-                    if later and set(values) == {setting["candidate"]}:
-                        return True
-            except (KeyError, TypeError):
+    """Whether an accepted attempt of this profile, engine and topology, begun later, ran with the candidate's value."""
+    setting, data = subject.data["setting"], subject.data
+    right = (data["profile"], data["engine"], data["topology"], "SUCCESS", True, True)
+    for folder in subject.view.folders("results/converged"):
+        attempt = peek(subject.view, folder + "/attempt.json")
+        try:
+            keys = ("profile", "engine", "topology", "outcome", "ended")
+            fits = (*(attempt[key] for key in keys), attempt["scope"]["accepted"]) == right
+            if not fits or attempt["startedAt"] <= data["arms"][0]["startedAt"]:
                 continue
+            told = [launch_values(launch, setting["argument"]) for launch in attempt["launches"]]
+            if told and all(values == [setting["candidate"]] for values in told):
+                return True
+        except (KeyError, TypeError):
+            continue
     return False
