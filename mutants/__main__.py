@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
     known, begun = reasons(), time.monotonic()
     killed, lived, unexplained = 0, 0, 0
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        for outcome in try_all(ROOT, Path(folder), list(sample), options.jobs, options.limit):
+        for outcome in try_all(ROOT, Path(folder), sample, options.jobs, options.limit):
             if outcome.verdict != "survived":
                 killed += 1
                 print(f"{outcome.verdict} {outcome.seconds:.1f} s {outcome.mutant}", flush=True)

@@ -12,14 +12,14 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from mutants.sampling import Mutant
-from mutants.targets import RULES, Target
+from mutants.targets import Target
 
 COPIED = ("archive", "campaigns", "docs", "evidence", "fuzz", "schemas", "tests", "verifiers")
 FILES = ("SHA256SUMS", "pyproject.toml", "hatch_build.py", "Makefile", "README.md")
@@ -140,16 +140,18 @@ def ended(one: Running) -> Outcome | None:
 
 
 def try_all(
-    root: Path, folder: Path, sample: list[tuple[Mutant | None, Target, str | None]], jobs: int, limit: float
+    root: Path, folder: Path, sample: Iterable[tuple[Mutant | None, Target, str | None]], jobs: int, limit: float
 ) -> Iterator[Outcome]:
     """Try mutants in as many copies as there are jobs; outcomes come as they end."""
     load_libraries()
-    free = [copy_tree(root, folder / f"copy-{number}") for number in range(max(1, min(jobs, len(sample))))]
-    waiting, running = list(sample), []
-    while waiting or running:
-        while waiting and free:
-            mutant, target, altered = waiting.pop(0)
+    free = [copy_tree(root, folder / f"copy-{number}") for number in range(max(1, jobs))]
+    source, running = iter(sample), list[Running]()
+    following = next(source, None)
+    while following or running:
+        while following and free:
+            mutant, target, altered = following
             running.append(begin(free.pop(), target, mutant, altered, limit))
+            following = next(source, None)
         time.sleep(0.02)
         for one in list(running):
             outcome = ended(one)
@@ -158,6 +160,3 @@ def try_all(
                 shutil.copy(root / one.target.path, one.slot / one.target.path)
                 free.append(one.slot)
                 yield outcome
-
-
-__all__ = ["RULES", "Outcome", "try_all"]
