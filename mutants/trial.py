@@ -144,7 +144,8 @@ def try_all(
 ) -> Iterator[Outcome]:
     """Try mutants in as many copies as there are jobs; outcomes come as they end."""
     load_libraries()
-    free = [copy_tree(root, folder / f"copy-{number}") for number in range(max(1, jobs))]
+    pristine = copy_tree(root, folder / "pristine")
+    free = [copy_tree(pristine, folder / f"copy-{number}") for number in range(max(1, jobs))]
     source, running = iter(sample), list[Running]()
     following = next(source, None)
     while following or running:
@@ -157,6 +158,6 @@ def try_all(
             outcome = ended(one)
             if outcome is not None:
                 running.remove(one)
-                shutil.copy(root / one.target.path, one.slot / one.target.path)
+                shutil.copy(pristine / one.target.path, one.slot / one.target.path)
                 free.append(one.slot)
                 yield outcome

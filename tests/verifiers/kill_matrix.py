@@ -156,7 +156,7 @@ def page() -> str:
 def line_of(one: Kill) -> str:
     """The first line that a mutation prints under the code it is aimed at, hashes left out; empty when there is none."""
     line = next((str(finding) for finding in one.findings if finding.code == one.code), "")
-    return re.sub(r"\b[0-9a-f]{40,64}\b", "<sha256>", line)
+    return re.sub(r"(?i)\b[0-9a-f]{40,64}\b", "<sha256>", line)
 
 
 def golden() -> str:
