@@ -132,7 +132,7 @@ def golden() -> str:
                 seen.add(one.code)
                 first = next(finding for finding in one.findings if finding.code == one.code)
                 lines += [f"## {one.mutation}", str(first)]
-    return re.sub(r"\b[0-9a-f]{64}\b", "<sha256>", "\n".join(lines)) + "\n"
+    return re.sub(r"(?i)\b[0-9a-f]{40,64}\b", "<sha256>", "\n".join(lines)) + "\n"
 
 
 if __name__ == "__main__":
