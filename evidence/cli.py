@@ -25,7 +25,11 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON d
 
 @click.group(cls=Group, epilog=EXITS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="evidence")
-@example("evidence init my-evaluation", "evidence verify dist/demo-evaluation.tgz", 'eval "$(_EVIDENCE_COMPLETE=bash_source evidence)"')
+@example(
+    "evidence init my-evaluation",
+    "evidence verify dist/demo-evaluation.tgz",
+    'eval "$(_EVIDENCE_COMPLETE=bash_source evidence)"',
+)
 def main() -> None:
     """Capture runs of LLM serving, build checkable packages of them, and verify such packages.
 
@@ -136,7 +140,7 @@ MUTATION = click.option(
 @main.command()
 @click.argument("path", type=HERE)
 @MUTATION
-@click.option("--format", "form", type=VERDICTS, default="text", show_default=True)
+@click.option("--format", "form", type=VERDICTS, default="text", show_default=True, help="How to print the verdict.")
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @example("evidence verify dist/demo-evaluation.tgz --mutation-control=all")
 def verify(path: Path, mutation_control: str | None, form: str) -> None:
@@ -154,13 +158,17 @@ def verify(path: Path, mutation_control: str | None, form: str) -> None:
 @click.argument("archive", type=HERE)
 @click.option("--source-root", type=HERE, help="The folder in which this repository retains the campaign's files.")
 @click.option("--verify-results", is_flag=True, help="Also run the trusted verifiers with mutation controls.")
-@click.option("--mutation-control", type=click.Choice(["plain", "all"]), default="plain", show_default=True)
-@click.option("--format", "form", type=VERDICTS, default="text", show_default=True)
+@click.option(
+    "--mutation-control",
+    type=click.Choice(["plain", "all"]),
+    default="plain",
+    show_default=True,
+    help="Which forged copies the verifiers must reject: one, or one of every code.",
+)
+@click.option("--format", "form", type=VERDICTS, default="text", show_default=True, help="How to print the verdict.")
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @example("evidence validate dist/demo-evaluation.tgz --source-root dist/demo --verify-results")
-def validate(
-    archive: Path, source_root: Path | None, verify_results: bool, mutation_control: str, form: str
-) -> None:
+def validate(archive: Path, source_root: Path | None, verify_results: bool, mutation_control: str, form: str) -> None:
     """The maintenance check: digest, members, checksums, schemas, retained files, then the verifiers."""
     from evidence import validate as checks
 
@@ -178,7 +186,7 @@ def validate(
 
 @main.command()
 @click.argument("path", type=HERE)
-@click.option("--format", "form", type=TABLES, default="table", show_default=True)
+@click.option("--format", "form", type=TABLES, default="table", show_default=True, help="How to print it.")
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @click.option(
     "--export", "folder", type=HERE, help="Write every table, sample and offer as CSV into this folder instead."
@@ -203,7 +211,7 @@ def show(path: Path, form: str, folder: Path | None) -> None:
 @click.option("--profile", help="Only rows of this profile.")
 @click.option("--engine", help="Only rows of this engine.")
 @click.option("--outcome", help="Only rows with this outcome.")
-@click.option("--format", "form", type=MATRIX, default="table", show_default=True)
+@click.option("--format", "form", type=MATRIX, default="table", show_default=True, help="How to print it.")
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @example("evidence matrix dist/demo-evaluation.tgz --outcome SUCCESS --format csv")
 def matrix(path: Path, profile: str | None, engine: str | None, outcome: str | None, form: str) -> None:
@@ -234,7 +242,7 @@ def report(path: Path, output: Path, mutation_control: str | None) -> None:
 @main.command()
 @click.argument("old", type=HERE)
 @click.argument("new", type=HERE)
-@click.option("--format", "form", type=TABLES, default="table", show_default=True)
+@click.option("--format", "form", type=TABLES, default="table", show_default=True, help="How to print it.")
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @example("evidence diff published/demo-evaluation.tgz dist/demo-evaluation.tgz --format markdown")
 def diff(old: Path, new: Path, form: str) -> None:

@@ -133,7 +133,9 @@ class Group(click.Group):
             click.echo("interrupted", err=True)
             sys.exit(130)
         except OSError as error:
-            complain(f"{error.filename or 'input'}: {error.strerror or error}", "check that it is there and may be used")
+            complain(
+                f"{error.filename or 'input'}: {error.strerror or error}", "check that it is there and may be used"
+            )
             sys.exit(2)
 
 

@@ -123,7 +123,10 @@ def script(fence: Fence) -> str:
             continue
         told = re.search(r"#.*\bexit (\d+)", command)
         expected = int(told[1]) if told else 0
-        lines += [command, f'code=$?; [ $code = {expected} ] || {{ echo "exit $code:" {shlex.quote(command)} >&2; exit 99; }}']
+        lines += [
+            command,
+            f'code=$?; [ $code = {expected} ] || {{ echo "exit $code:" {shlex.quote(command)} >&2; exit 99; }}',
+        ]
     return "\n".join(lines)
 
 
@@ -136,7 +139,13 @@ def run(fence: Fence, clone: Path) -> subprocess.CompletedProcess[str]:
         "MPLCONFIGDIR": str(clone.parent),
     }
     return subprocess.run(
-        ["bash", "-c", script(fence)], cwd=clone, env=environment, capture_output=True, text=True, timeout=280, check=False
+        ["bash", "-c", script(fence)],
+        cwd=clone,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
     )
 
 
@@ -149,11 +158,15 @@ def test_every_command_is_run_or_says_why_not(page: Path) -> None:
             assert word == "sh", f"{place}: found {word}, expected sh"
             assert rest == "run" or re.fullmatch(r"not run: \S.{5,}", rest), f"{place}: run or not run?"
         else:
-            assert not re.search(r"(?m)^(\$ )?(evidence|python3?|make|pip|tar|sha256sum) \w", fence.text), f"{place}: a command?"
+            assert not re.search(r"(?m)^(\$ )?(evidence|python3?|make|pip|tar|sha256sum) \w", fence.text), (
+                f"{place}: a command?"
+            )
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if any(fence.info == "sh run" for fence in fences(page))], ids=lambda page: page.name
+    "page",
+    [page for page in PAGES if any(fence.info == "sh run" for fence in fences(page))],
+    ids=lambda page: page.name,
 )
 def test_what_a_page_shows_works(page: Path, clone: Path) -> None:
     printed, runs = "", 0

@@ -73,7 +73,9 @@ def render() -> str:
     assert (pair["baseline"]["p95TtftSeconds"], pair["candidate"]["p95TtftSeconds"]) == (
         slow_a["ttftSeconds"], slow["ttftSeconds"])  # fmt: skip
     relative = Fraction(cand - base, base)
-    rows = {gate["gate"]: [row for row in gate["rows"] if row["repetition"] == REPETITION] for gate in decision["gates"]}
+    rows = {
+        gate["gate"]: [row for row in gate["rows"] if row["repetition"] == REPETITION] for gate in decision["gates"]
+    }
     assert Fraction(rows["latency-regression"][0]["relative"]) == relative
     tokens = {arm: sum(row["completionTokens"] for row in arms[arm]) for arm in "AB"}
     assert tokens["A"] == rows["token-volume"][0]["baseline"]
