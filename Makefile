@@ -24,6 +24,7 @@ demo: .venv/ready ## the main job: capture, build, validate with mutation contro
 	$(BIN)/evidence build campaigns/demo --runs runs/demo --output dist
 	$(BIN)/evidence validate dist/demo-evaluation.tgz --source-root dist/demo --verify-results
 	$(BIN)/evidence show dist/demo-evaluation.tgz
+	$(BIN)/evidence report dist/demo-evaluation.tgz --output dist/report.html
 
 test: check ## lint, types, checksums and all tests
 
@@ -32,6 +33,7 @@ check: .venv/ready lint types sums-check tests
 format: .venv/ready ## write the formatting
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/python -m evidence.sums
 
 lint: .venv/ready
 	$(BIN)/ruff format --check --quiet .
