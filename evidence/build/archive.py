@@ -175,6 +175,12 @@ def _write(rows: Iterable[_Row], file: BinaryIO, path: Path) -> ArchiveDigest:
             "a reader would refuse this archive as a bomb",
             code=1,
         )
+    if names.count > LIMITS.members_in(size):
+        raise EvidenceError(
+            f"{path.name}: limit-members: {names.count} members in {size} bytes, expected at most {LIMITS.members_in(size)}",
+            "a reader would refuse this archive: one member more for every 64 bytes",
+            code=1,
+        )
     return ArchiveDigest(stream.hexdigest(), packed, names.count, total, size)
 
 
