@@ -286,8 +286,13 @@ def _schemas() -> dict[str, Any]:
 
 
 @functools.cache
+def _acceptors() -> shapes.Acceptors:
+    return shapes.Acceptors(_schemas())
+
+
+@functools.cache
 def _acceptor(name: str) -> Callable[[Any], bool]:
-    accept = shapes.acceptor(_schemas(), f"{name}.schema.json")
+    accept = _acceptors().find(f"{name}.schema.json")
     return accept if accept is not None else lambda _: False
 
 

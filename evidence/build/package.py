@@ -237,7 +237,7 @@ def _retain(tree: Tree, retained: Path, guide: bytes) -> None:
     for path, (digest, content) in sorted(tree.files.items()):
         if not layout.is_retained(path) or path == layout.FORMS[1]:
             continue
-        data = guide if path == "README.md" else content if isinstance(content, bytes) else content.read_bytes()
+        data = guide if path == "README.md" else content if isinstance(content, bytes) else content.read()
         rows.append((path, hashlib.sha256(data).hexdigest() if path == "README.md" else digest))
         target = fresh / path
         target.parent.mkdir(parents=True, exist_ok=True)
