@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= auto
 
-.PHONY: help demo test check format lint types tests sums bench clean
+.PHONY: help demo test check format lint types tests sums mutants fuzz bench clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort
@@ -51,6 +51,17 @@ sums: .venv/ready ## pin archive/, schemas/ and verifiers/ in SHA256SUMS
 .PHONY: sums-check
 sums-check: .venv/ready
 	$(BIN)/python -m evidence.sums --check
+
+.venv/mutants-ready: .venv/ready
+	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -e '.[dev,mutants]'
+	@touch $@
+
+mutants: .venv/mutants-ready ## alter the judging code and ask whether a test sees it (SAMPLE=240)
+	$(BIN)/python -m mutants $(if $(SAMPLE),--sample $(SAMPLE))
+
+SECONDS ?= 10
+fuzz: .venv/ready ## try every reader with mutated input, SECONDS=10 for each
+	$(BIN)/python -m fuzz --seconds $(SECONDS)
 
 bench: ## list the benchmarks
 	@for file in benchmarks/[a-z]*.py; do name=$$(basename $$file .py); printf 'python -m benchmarks.%s\n' $$name; done
