@@ -28,6 +28,7 @@ check: .venv/ready lint types sums-check tests
 format: .venv/ready ## write the formatting
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/python -m evidence.sums
 
 lint: .venv/ready
 	$(BIN)/ruff format --check --quiet .

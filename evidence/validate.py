@@ -4,7 +4,7 @@
     members      every header, name and limit is what the writer writes (evidence.archive)
     checksums    `SHA256SUMS` lists exactly what is there, with its digests
     schemas      every JSON file is strict JSON and fits its schema
-    trusted      verifiers, proxy and schemas inside are byte for byte the ones shipped here
+    trusted      verifiers, proxy and schemas inside are byte for byte the ones shipped here, or a published set
     inputs       hashes that package files state of one another are true
     retained     the files that a repository keeps are the archive's bytes
     verify-*.py  the trusted verifiers, with mutation controls, on an unpacked copy
@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from evidence import shapes, shipped
+from evidence import shapes, shipped, toolsets
 from evidence.archive import folder, inputs, layout, reader, strictjson, sums
 from evidence.archive.grammar import LIMITS, SUMS_NAME, Refusal
 from evidence.archive.unpack import unpack
@@ -168,34 +168,31 @@ def _checksums(reading: reader.Reading, examined: _Examined) -> Stage:
     return stage
 
 
-@functools.cache
-def _trusted_files() -> dict[str, str]:
-    """Name in a package -> digest, of everything that this project ships into every package."""
-    return {
-        name if name.startswith("schemas/") else name.partition("/")[2]: hashlib.sha256(content).hexdigest()
-        for name, content in shipped.files().items()
-    }
-
-
 def _trusted(reading: reader.Reading) -> Stage:
-    """The package's verifiers, proxy and schemas are the trusted ones, and no other code is there."""
-    trusted = _trusted_files()
+    """The package's verifiers, proxy and schemas are the shipped ones or a published set, and no other code is there."""
+    trusted = toolsets.current()
+    inside = {name: digest for name, digest in reading.members.items() if _is_tool(name) or name in trusted}
+    release = toolsets.published().get(toolsets.digest(inside))
+    if release is not None and inside != trusted:
+        note = f"tools as published by release {release}; the ones shipped here are run"
+        return Stage("trusted", len(inside), len(inside), note=note)
     stage = Stage("trusted", len(trusted))
     for name, digest in trusted.items():
-        found = reading.members.get(name)
+        found = inside.get(name)
         stage.verified += found == digest
         if found is None:
             stage.findings.append(Finding("trusted-missing", name, "not there", "the shipped file"))
         elif found != digest:
             stage.findings.append(Finding("trusted-differs", name, f"SHA-256 {found}", f"{digest} as shipped"))
-    for name in reading.members:
-        if name not in trusted and (
-            name.endswith((".py", ".pyc", ".so")) or name.startswith(("checking/", "schemas/"))
-        ):
-            stage.findings.append(
-                Finding("trusted-unknown", name, "code or schema of unknown origin", "only shipped files")
-            )
+    for name in inside.keys() - trusted.keys():
+        stage.findings.append(
+            Finding("trusted-unknown", name, "code or schema of unknown origin", "only shipped files")
+        )
     return stage
+
+
+def _is_tool(name: str) -> bool:
+    return name.endswith((".py", ".pyc", ".so")) or name.startswith(("checking/", "schemas/"))
 
 
 def _inputs(reading: reader.Reading, examined: _Examined, packed: bool) -> Stage:
