@@ -30,9 +30,11 @@ from evidence.archive import folder, inputs, layout, reader, strictjson, sums
 from evidence.archive.grammar import LIMITS, SUMS_NAME, Refusal
 from evidence.archive.unpack import unpack
 from evidence.errors import EvidenceError
+from evidence.progress import Progress
 from evidence.verdict import Finding, Stage, Validation, unreadable
 
 VERIFIER_SECONDS = 900
+VERIFIERS = 4
 
 
 def validate(
@@ -41,7 +43,7 @@ def validate(
     source_root: Path | None = None,
     verify_results: bool = False,
     mutation_control: str | None = "plain",
-    quiet: bool = False,
+    quiet: bool = True,
 ) -> Validation:
     """Check the archive with its detached digests, the retained tree and, when asked, the trusted verifiers.
 
@@ -49,21 +51,32 @@ def validate(
     """
     if archive.is_dir():
         raise unreadable(archive, "a folder")
-    return _check(archive, True, source_root, mutation_control, verify_results)
+    return _check(archive, True, source_root, mutation_control, verify_results, quiet)
 
 
-def verify(path: Path, *, mutation_control: str | None = None) -> Validation:
+def verify(path: Path, *, mutation_control: str | None = None, quiet: bool = True) -> Validation:
     """Check a package folder or an archive, and run the trusted verifiers on it. Detached digests may be absent."""
-    return _check(path, False, None, mutation_control, True)
+    return _check(path, False, None, mutation_control, True, quiet)
 
 
-def _check(path: Path, detached: bool, source_root: Path | None, mutation: str | None, run: bool) -> Validation:
+def _check(
+    path: Path, detached: bool, source_root: Path | None, mutation: str | None, run: bool, quiet: bool
+) -> Validation:
+    steps = 1 + (source_root is not None) + (VERIFIERS if run else 0)
+    with Progress(steps, unit="step", quiet=quiet, title=path.name) as progress:
+        return _examine(path, detached, source_root, mutation, run, progress)
+
+
+def _examine(
+    path: Path, detached: bool, source_root: Path | None, mutation: str | None, run: bool, progress: Progress
+) -> Validation:
     validation = Validation(str(path))
     examined = _Examined()
     collects = gc.isenabled()
     gc.disable()  # parsed files hold no cycles, and looking for some costs a tenth of the time
     handle = None if path.is_dir() else reader.open_archive(path)
     try:
+        progress.phase("members, checksums and schemas")
         if handle is None:
             reading = folder.read_folder(path, examine=examined.take, wanted=_wanted)
         else:
@@ -84,10 +97,14 @@ def _check(path: Path, detached: bool, source_root: Path | None, mutation: str |
             _trusted(reading),
             _inputs(reading, examined, handle is not None),
         ]
+        progress.advance()
         if source_root is not None:
+            progress.phase("retained files")
             validation.stages.append(_retained(source_root, path.name, reading))
+            progress.advance()
         if run and not any(stage.exit_code for stage in validation.stages):
-            _run(validation, handle, path, reading, mutation)
+            progress.phase("verifiers")
+            _run(validation, handle, path, reading, mutation, progress)
         return validation
     finally:
         if collects:
@@ -304,7 +321,14 @@ def _kebab(word: str) -> str:
     return "".join(f"-{one.lower()}" if one.isupper() else one for one in word)
 
 
-def _run(validation: Validation, handle: int | None, path: Path, reading: reader.Reading, mutation: str | None) -> None:
+def _run(
+    validation: Validation,
+    handle: int | None,
+    path: Path,
+    reading: reader.Reading,
+    mutation: str | None,
+    progress: Progress,
+) -> None:
     """Run every trusted verifier in a process of its own, several at once, as a sceptic would."""
     import tempfile
     from concurrent.futures import ThreadPoolExecutor
@@ -319,6 +343,8 @@ def _run(validation: Validation, handle: int | None, path: Path, reading: reader
             for stage, mutations in rows:
                 validation.stages.append(stage)
                 validation.mutations += mutations
+                progress.phase(stage.name)
+                progress.advance()
 
 
 def _verifier(script: Path, package: Path, scratch: Path, mutation: str | None) -> tuple[Stage, list[dict[str, Any]]]:

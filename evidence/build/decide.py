@@ -45,7 +45,7 @@ def nearest_rank(values: Iterable[float | None], percent: int = 95) -> float | N
         if value is None:
             return None
         known.append(value)
-    known.sort(key=exact)
+    known.sort()  # two floats stand in the order of their shortest texts, so of the decimals that were written
     return known[-(-percent * len(known) // 100) - 1] if known else None
 
 

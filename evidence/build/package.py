@@ -78,10 +78,11 @@ def build(campaign_dir: Path, runs: Path, output: Path, *, preparation: bool = F
             record, rows = _gather(campaign, found, tree, archive.name, preparation, progress)
             _refuse(campaign, tree)
             tree.add("README.md", readme.full(record, rows))
-            sums = tree.sums()
             _refuse(campaign, tree)
+            tree.seal()
             progress.phase("archive")
-            digest = write_archive(_entries(tree, sums), archive, campaign.name)
+            entries = ((path, content) for path, _, content in tree.rows())
+            digest = write_archive(entries, archive, campaign.name, in_order=True)
             progress.advance()
         try:
             sha256_file, _ = write_digests(archive, digest)
@@ -95,7 +96,7 @@ def build(campaign_dir: Path, runs: Path, output: Path, *, preparation: bool = F
         archive_sha256=digest.tgz_sha256,
         tar_sha256=digest.tar_sha256,
         members=digest.members,
-        payload_bytes=tree.payload_bytes + len(sums),
+        payload_bytes=tree.payload_bytes,
         archive_bytes=digest.tgz_bytes,
         sha256_file=sha256_file,
         retained=retained,
@@ -213,12 +214,6 @@ def _refuse(campaign: Campaign, tree: Tree) -> None:
     )
 
 
-def _entries(tree: Tree, sums: bytes) -> Iterator[tuple[str, bytes | Path]]:
-    yield layout.FORMS[1], sums
-    for path, _, content in tree.rows():
-        yield path, content
-
-
 def _check_replaceable(retained: Path, campaign: Campaign) -> None:
     """A folder of the same name is replaced only if an earlier build made it."""
     if not retained.exists():
@@ -239,8 +234,8 @@ def _retain(tree: Tree, retained: Path, guide: bytes) -> None:
     """Write the retained folder beside the archive, whole or not at all."""
     fresh = tree.staging / "retained"
     rows: list[tuple[str, str]] = []
-    for path, digest, content in tree.rows():
-        if not layout.is_retained(path):
+    for path, (digest, content) in sorted(tree.files.items()):
+        if not layout.is_retained(path) or path == layout.FORMS[1]:
             continue
         data = guide if path == "README.md" else content if isinstance(content, bytes) else content.read_bytes()
         rows.append((path, hashlib.sha256(data).hexdigest() if path == "README.md" else digest))

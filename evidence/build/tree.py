@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from evidence.archive.grammar import SUMS_NAME
 from evidence.build.privacy import Scanner
 
 
@@ -25,11 +26,11 @@ class Bodies:
     digests: bytes = b""
     owners: bytes = b""
 
-    def __iter__(self) -> Iterator[tuple[str, str, Path]]:
-        """(path in the package, hash, file), sorted by hash."""
+    def __iter__(self) -> Iterator[tuple[str, str, str]]:
+        """(path in the package, hash, path of the file), sorted by hash."""
         for place, owner in enumerate(self.owners):
             name = self.digests[32 * place : 32 * place + 32].hex()
-            yield self.prefix + name, name, Path(f"{self.sources[owner]}/{name}")
+            yield self.prefix + name, name, f"{self.sources[owner]}/{name}"
 
     def __len__(self) -> int:
         return len(self.owners)
@@ -90,7 +91,7 @@ class Tree:
     def count_bodies(self) -> int:
         return sum(len(room) for room in self.bodies)
 
-    def rows(self) -> Iterator[tuple[str, str, Path | bytes]]:
+    def rows(self) -> Iterator[tuple[str, str, Path | bytes | str]]:
         """(path, hash, content) of everything, sorted by path as bytes."""
         rooms = iter(self.bodies)
         room = next(rooms, None)
@@ -104,6 +105,14 @@ class Tree:
             yield from room
             room = next(rooms, None)
 
-    def sums(self) -> bytes:
-        """`SHA256SUMS` of everything in the tree: GNU text form, sorted, as `sha256sum -c` reads it."""
-        return b"".join(b"%b  %b\n" % (digest.encode(), path.encode()) for path, digest, _ in self.rows())
+    def seal(self) -> None:
+        """Add `SHA256SUMS` of everything in the tree: GNU text form, sorted, as `sha256sum -c` reads it."""
+        staged = self.staging / SUMS_NAME
+        whole = hashlib.sha256()
+        with staged.open("wb") as file:
+            for path, digest, _ in self.rows():
+                line = f"{digest}  {path}\n".encode()
+                whole.update(line)
+                file.write(line)
+        self.payload_bytes += staged.stat().st_size
+        self.files[SUMS_NAME] = (whole.hexdigest(), staged)

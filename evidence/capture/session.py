@@ -162,6 +162,7 @@ class Session:
             with contextlib.suppress(DiskFull):
                 run.recorder.write("timeline", **run.timeline)
             await topology.stop()
+        topology.refuse_ends()
         run.audit()
         run.recorder.write("arm-ended", wallSeconds=run.timeline["lastMainSeconds"])
         self.journal.sync()
@@ -200,6 +201,7 @@ class Arm:
         await self.offer("native-warm", self.native_plans(), WORKERS)
         self.mark("nativeWarmEndedSeconds")
         await self.take_snapshot()
+        await topology.check()
         self.mark("snapshotSeconds")
         await self.offer("rr-warm", self.rr_plans("rr-warm", RR_WARM), CONCURRENCY)
         self.mark("rrWarmEndedSeconds")
@@ -233,7 +235,7 @@ class Arm:
             plans, concurrency=concurrency, recorder=self.recorder, progress=lambda done, total: self.progress.advance()
         )
         self.exchanges += exchanges
-        await self.session.watch.look_twice(exchanges)
+        await self.topology.check(exchanges)
         late = [exchange.offer for exchange in exchanges if exchange.transport == "timeout"]
         if late:
             limit = self.comparison.request_timeout_seconds
@@ -279,13 +281,15 @@ class Arm:
                 )
 
     def audit(self) -> None:
-        """Every exchange that reached a worker has one receipt, and round robin gave both workers the same."""
-        whole = all(exchange.transport == "complete" for exchange in self.exchanges)
+        """Every answer has one receipt, and round robin gave both workers the same. What broke may have left none."""
+        answered = sum(exchange.transport == "complete" for exchange in self.exchanges)
         counts = count_receipts(self.topology.ledgers)
-        if whole:
+        if answered == len(self.exchanges):
             each = 1 + (RR_WARM + MAIN) // WORKERS
             expect_counts(counts, dict.fromkeys(self.topology.ledgers, each), f"{self.name} after the main batch")
-        elif sum(counts.values()) > len(self.exchanges):
+        elif not answered <= sum(counts.values()) <= len(self.exchanges):
             raise Aborted(
-                "AUDIT_FAILED", f"{self.name}: found {sum(counts.values())} receipts of {len(self.exchanges)} exchanges"
+                "AUDIT_FAILED",
+                f"{self.name}: found {sum(counts.values())} receipts, expected {answered} to {len(self.exchanges)}: "
+                f"{len(self.exchanges)} exchanges, of which {answered} were answered",
             )
