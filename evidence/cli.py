@@ -78,7 +78,10 @@ def capture(campaign: Path, names: tuple[str, ...], everything: bool, runs: Path
     from evidence.capture.session import capture as carry_out
 
     if everything == bool(names):
-        raise EvidenceError("found neither or both of --case and --all, expected one of them")
+        raise EvidenceError(
+            "found neither or both of --case and --all, expected one of them",
+            "--all captures everything in the campaign, --case NAME one part of it",
+        )
     results = []
     for name in read_campaign(campaign).names() if everything else names:
         result = carry_out(campaign, name, runs, quiet=is_quiet() or as_json)
