@@ -262,6 +262,19 @@ def env_file(recipe: dict) -> bytes:
     return ("\n".join(lines + [f"{k}={v}" for k, v in sorted(recipe["environment"].items())]) + "\n").encode()
 
 
+def guide(manifest: dict[str, Any]) -> bytes:
+    """README.md as far as it follows from the manifest."""
+    counts, archive = manifest["counts"], manifest["distribution"]["archive"]
+    boundaries = "".join(f"* {one['statement']}\n" for one in manifest["boundaries"])
+    return (
+        f"# {manifest['title']}\n\n{manifest['statement']}\n\n{counts['profiles']} requested profiles, {counts['cases']} cases, "
+        f"{counts['attempts']} functional attempts, {counts['comparisons']} complete\ncomparisons ({counts['mainSamples']} main "
+        f"and {counts['warmSamples']} warm samples), {counts['incompleteComparisons']} that did not finish,\n"
+        f"{counts['lifecycleRecords']} lifecycle records. Matrix status: {manifest['status']}. Synthetic: {manifest['synthetic']}."
+        f"\n\n{boundaries}\n```\nsha256sum -c {archive}.sha256\ncd {manifest['campaign']}\nsha256sum -c SHA256SUMS\n```\n"
+    ).encode()
+
+
 class Forge:
     """A whole campaign: four profiles, two comparisons, one aborted, attempts of seven outcomes."""
 
@@ -376,7 +389,7 @@ class Forge:
 
     def seal(self) -> dict[str, bytes]:
         """Name -> bytes with every hash, index, count and SHA256SUMS true for the documents as they are."""
-        files: dict[str, bytes] = {"README.md": b"# A forged package\n"}
+        files: dict[str, bytes] = {}
         for path in sorted((ROOT / "verifiers").rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 files[path.relative_to(ROOT / "verifiers").as_posix()] = path.read_bytes()
@@ -411,9 +424,9 @@ class Forge:
             "incompleteComparisons": len(self.incomplete), "mainSamples": 144 * len(self.comparisons),
             "warmSamples": 108 * len(self.comparisons), "bodies": bodies, "lifecycleRecords": len(records),
         }  # fmt: skip
-        files["manifest.json"] = dump(
-            {**self.manifest, "counts": counts, "proxySha256": sha(files["receipt-proxy.py"])}
-        )
+        manifest = {**self.manifest, "counts": counts, "proxySha256": sha(files["receipt-proxy.py"])}
+        files["manifest.json"] = dump(manifest)
+        files["README.md"] = guide(manifest)
         files["SHA256SUMS"] = "".join(f"{sha(files[name])}  {name}\n" for name in sorted(files)).encode()
         return files
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from checking.arithmetic import MAIN_TOTAL, WARM_TOTAL
 from checking.check import Check, Complaint, Family, Mutation, Scope
@@ -17,6 +17,7 @@ from checking.shape import Shape
 
 NAME = "manifest.json"
 PROXY = "receipt-proxy.py"
+README = "README.md"
 ALWAYS = (
     "not-release-qualification",
     "not-optimum",
@@ -161,6 +162,56 @@ def hold_dates(subject: Manifest) -> Iterator[Complaint]:
         yield (NAME + "#/dates/lastRunEndedAt", shown(last), "not before " + max(ends))
 
 
+def guide(data: Dict[str, Any]) -> str:
+    """What README.md says first: title, statement, counts, status, and every boundary; blanks and line ends do not count."""
+    counts = dict(data["counts"], status=data["status"], synthetic=data["synthetic"])
+    told = (
+        "{profiles} requested profiles, {cases} cases, {attempts} functional attempts, {comparisons} complete comparisons "
+        "({mainSamples} main and {warmSamples} warm samples), {incompleteComparisons} that did not finish, "
+        "{lifecycleRecords} lifecycle records. Matrix status: {status}. Synthetic: {synthetic}."
+    ).format(**counts)
+    parts = ["#", data["title"], data["statement"], told] + ["* " + one["statement"] for one in data["boundaries"]]
+    return " ".join(" ".join(parts).split())
+
+
+def _words(data: Optional[bytes]) -> str:
+    return "" if data is None else " ".join(data.decode("utf-8", "replace").split())
+
+
+def hold_readme(subject: Manifest) -> Iterator[Complaint]:
+    """README.md begins with what the manifest says, and verifies the archive that the manifest names."""
+    told = subject.view.derive(README, _words)
+    right = guide(subject.data)
+    if not told.startswith(right + " "):
+        same = next((n for n, (one, other) in enumerate(zip(told, right)) if one != other), min(len(told), len(right)))
+        yield (README, "..." + shown(told[max(0, same - 30) : same + 40]), shown(right[max(0, same - 30) : same + 40]))
+    name, archive = subject.data["campaign"], subject.data["distribution"]["archive"]
+    for line in ("sha256sum -c %s.sha256" % archive, "cd " + name, "sha256sum -c SHA256SUMS"):
+        if line not in told:
+            yield (README, "no line " + shown(line), "how to verify the archive of the manifest")
+
+
+def _readme(name: str, change: Any) -> Mutation:
+    def damage(bench: Bench) -> Any:
+        data = bench.read(README) if bench.has(README) else b""
+        new = change(data, bench.load(NAME))
+        if new == data:
+            return None
+        bench.put(README, new)
+        return README
+
+    return Mutation(name, damage)
+
+
+def _more_complete(data: bytes, manifest: Any) -> bytes:
+    told = manifest["counts"]["comparisons"]
+    return data.replace(b"%d complete" % told, b"%d complete" % (told + 6), 1)
+
+
+def _other_archive(data: bytes, manifest: Any) -> bytes:
+    return data.replace(manifest["distribution"]["archive"].encode(), b"another-evaluation.tgz")
+
+
 def _set(name: str, *steps: Any) -> Mutation:
     """A mutation that sets one value of the manifest: the steps to it, then the value."""
 
@@ -285,6 +336,27 @@ CHECKS = (
         "the dates of the manifest span every run",
         hold_dates,
         (_change("let the first run begin in the far future", _later),),
+    ),
+    Check(
+        "manifest-readme",
+        "the guide begins with the counts and boundaries of the manifest",
+        hold_readme,
+        (
+            _readme("write more complete comparisons into the guide", _more_complete),
+            _readme("empty the guide", lambda data, manifest: b"# A package\n"),
+            _readme(
+                "leave the boundary about service levels out of the guide",
+                lambda data, manifest: re.sub(
+                    b"(?m)^[*] %s\n"
+                    % re.escape(
+                        next(one["statement"] for one in manifest["boundaries"] if one["id"] == "not-sla")
+                    ).encode(),
+                    b"",
+                    data,
+                ),
+            ),
+            _readme("let the guide verify another archive", _other_archive),
+        ),
     ),
 )
 
