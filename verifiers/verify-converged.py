@@ -14,13 +14,13 @@ sys.path.append(os.path.dirname(os.path.abspath(__file__)))
 
 from checking.command import Verifier, main  # noqa: E402
 from checking.limits import NOT_PROVED  # noqa: E402
-from checking.rules import attempts, checksums, identities, matrix, prefill_decode, structure  # noqa: E402
+from checking.rules import agreement, attempts, checksums, identities, matrix, prefill_decode, structure  # noqa: E402
 
 VERIFIER = Verifier(
     name="verify-converged",
     learns=__doc__ or "",
     families=(
-        attempts.FAMILY,
+        agreement.FAMILY,
         attempts.INDEX_FAMILY,
         matrix.FAMILY,
         identities.FAMILY,

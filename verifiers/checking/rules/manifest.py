@@ -162,6 +162,56 @@ def hold_dates(subject: Manifest) -> Iterator[Complaint]:
         yield (NAME + "#/dates/lastRunEndedAt", shown(last), "not before " + max(ends))
 
 
+def _gateway(one: Dict[str, Any]) -> Tuple[Any, ...]:
+    return one.get("kind"), one.get("name"), one.get("sha256")
+
+
+def hold_gateways(subject: Manifest) -> Iterator[Complaint]:
+    """Every gateway that a comparison or an attempt went through stands in the manifest, and no other.
+
+    The hash of a gateway that is not built in may be declared where the run could not take it.
+    """
+    told = {_gateway(one) for one in subject.data["gateways"]}
+    if len(told) != len(subject.data["gateways"]):
+        yield (NAME + "#/gateways", "a gateway twice", "each once")
+    seen = set()
+    for one in subject.runs():
+        gateway = one.get("gateway")
+        if isinstance(gateway, dict):
+            kind, name, digest = _gateway(gateway)
+            loose = digest is None and kind != "built-in"
+            fits = {each for each in told if each[:2] == (kind, name) and (loose or each[2] == digest)}
+            seen |= fits
+            if not fits and one not in subject.incomplete:
+                yield (
+                    NAME + "#/gateways",
+                    "none of kind %s, name %s, sha256 %s" % (shown(kind), shown(name), shown(digest)),
+                    "that of run " + shown(one.get("run")),
+                )
+    for kind, name, digest in sorted(told - seen, key=str):
+        yield (
+            NAME + "#/gateways",
+            "%s %s, sha256 %s, that no run went through" % (shown(kind), shown(name), shown(digest)),
+            "gateways of comparisons and attempts",
+        )
+
+
+def hold_cases(subject: Manifest) -> Iterator[Complaint]:
+    """The case of a comparison is a round-robin row of the matrix, of its profile, engine and topology."""
+    rows = {row.get("case"): row for row in subject.matrix.get("rows", ()) if isinstance(row, dict)}
+    for one in subject.comparisons + subject.incomplete:
+        if "case" not in one:
+            continue
+        row = rows.get(one["case"], {})
+        for key in ("surface", "topology", "profile", "engine"):
+            if row.get(key) != one.get(key):
+                yield (
+                    "runtime-matrix.json#%s/%s" % (one["case"], key),
+                    shown(row.get(key)),
+                    "that of comparison %s: %s" % (shown(one.get("id")), shown(one.get(key))),
+                )
+
+
 def guide(data: Dict[str, Any]) -> str:
     """What README.md says first: title, statement, counts, status, and every boundary; blanks and line ends do not count."""
     counts = dict(data["counts"], status=data["status"], synthetic=data["synthetic"])
@@ -274,6 +324,33 @@ def _flip_preparation(data: Any) -> None:
     data["distribution"]["preparation"] = not data["distribution"]["preparation"]
 
 
+def _gateway_lie(name: str, change: Any) -> Mutation:
+    def apply(data: Any) -> Any:
+        if not data["gateways"]:
+            return False
+        change(data["gateways"])
+        return True
+
+    return _change(name, apply)
+
+
+def _other_case(bench: Bench) -> Any:
+    """Let a comparison cite a case that goes straight to a worker."""
+    native = next(
+        (row["case"] for row in bench.load("runtime-matrix.json")["rows"] if row["surface"] == "native"), None
+    )
+    made = bench.folders("results/settings")
+    if native is None or not made:
+        return None
+    with bench.edit(made[0] + "/comparison.json") as data:
+        data["case"] = native
+    with bench.edit("results/settings-index.json") as data:
+        for row in data["comparisons"]:
+            if row["folder"] == made[0]:
+                row["case"] = native
+    return made[0]
+
+
 def _drop_engines(data: Any) -> Any:
     if not data["engines"]:
         return False
@@ -336,6 +413,24 @@ CHECKS = (
         "the dates of the manifest span every run",
         hold_dates,
         (_change("let the first run begin in the far future", _later),),
+    ),
+    Check(
+        "manifest-gateways",
+        "the manifest's gateways are those of comparisons and attempts",
+        hold_gateways,
+        (
+            _gateway_lie("drop a gateway from the manifest", lambda rows: rows.pop()),
+            _gateway_lie("give a gateway another hash", lambda rows: rows[0].update(sha256="0" * 64)),
+            _gateway_lie(
+                "name a gateway that nothing went through", lambda rows: rows.append(dict(rows[0], name="another"))
+            ),
+        ),
+    ),
+    Check(
+        "manifest-case",
+        "the case of a comparison is a round-robin row of the matrix",
+        hold_cases,
+        (Mutation("let a comparison cite a native case", _other_case),),
     ),
     Check(
         "manifest-readme",

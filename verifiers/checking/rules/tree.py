@@ -33,7 +33,7 @@ SCHEMAS = (
 )  # fmt: skip
 MODULES = ("__init__", "arithmetic", "check", "command", "damage", "limits", "package", "reading", "shape")
 RULES = (
-    "__init__", "answers", "attempts", "checksums", "comparison", "converged", "decision", "forgery", "identities",
+    "__init__", "agreement", "answers", "attempts", "checksums", "comparison", "converged", "decision", "forgery", "identities",
     "incomplete", "lifecycle", "lifecycle_command", "lifecycle_coresidency", "lifecycle_crash", "lifecycle_damage",
     "lifecycle_events", "lifecycle_figures", "lifecycle_index", "lifecycle_lora", "lifecycle_raw",
     "lifecycle_record", "lifecycle_shape", "manifest", "matrix", "prefill_decode", "protocol", "receipt_lies",
