@@ -326,10 +326,11 @@ def forge_attempt(
             ]  # fmt: skip
             clock.now += MS
             body = b'{"object":"list","data":[{"id":"model"}]}'
-            recorder.journal.write(
-                "control", id="models-worker-1", kind="models", worker="worker-1", path="/v1/models", status=200,
-                sha256=journal.body(body), bytes=len(body), kept=True, withheldReason=None,
-            )  # fmt: skip
+            for worker in ledgers.rows:
+                recorder.journal.write(
+                    "control", id=f"models-{worker}", kind="models", worker=worker, path="/v1/models", status=200,
+                    sha256=journal.body(body), bytes=len(body), kept=True, withheldReason=None,
+                )  # fmt: skip
             forge.batch(recorder, plans, ledgers, 8, int(forge.shape.ttft_ms[0] * MS), forge.shape.tokens[0])
             ledgers.write()
         journal.write("outcome", outcome=outcome, reason=reason, message=None if reason == "OK" else f"it was {reason}")
