@@ -13,8 +13,8 @@ import pytest
 from forged_world import World
 
 from benchmarks.forged_runs import Shape
-from evidence.build.archive import Piece
 from evidence.build import incomplete
+from evidence.build.archive import Piece
 from evidence.build.privacy import Machine, Scanner
 from evidence.build.runs import find_runs
 from evidence.build.tree import Tree
