@@ -1,10 +1,10 @@
-"""Puts schemas/, verifiers/ and SHA256SUMS into a wheel as `evidence/_shipped`; an editable install reads the checkout."""
+"""Puts schemas/, verifiers/, SHA256SUMS and the page of limits into a wheel as `evidence/_shipped`; an editable install reads the checkout."""
 
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SHIPPED = ("schemas", "verifiers", "SHA256SUMS")
+SHIPPED = ("schemas", "verifiers", "SHA256SUMS", "docs/what-this-does-not-prove.md")
 
 
 class ShippedFiles(BuildHookInterface):  # type: ignore[type-arg]

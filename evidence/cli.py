@@ -1,14 +1,11 @@
 """The `evidence` command: click parses, one function is called, its answer is printed.
 
-Exit codes: 0 done; 1 evidence rejected, or refused to build; 2 wrong usage or unreadable input; 3 a mutation
-control survived; 4 capture ended incomplete (the run folder says why); 130 interrupted.
+How commands behave, and their exit codes, is in `evidence/manners.py`.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,65 +13,28 @@ import click
 
 from evidence import __version__
 from evidence.errors import EvidenceError
+from evidence.manners import EXITS, Group, complain, example, is_quiet
 
 HERE = click.Path(path_type=Path)
 TABLES = click.Choice(["table", "markdown", "json"])
 MATRIX = click.Choice(["table", "markdown", "json", "csv"])
 VERDICTS = click.Choice(["text", "json", "junit", "github"])
 
-
-def _near(message: str) -> str:
-    """The message with paths under the current folder written as a person there would type them."""
-    here = str(Path.cwd())
-    return message.replace(here + os.sep, "") if len(here) > 1 else message
-
-
-class Command(click.Group):
-    """Turns an EvidenceError into `error:` and `hint:` lines and its exit code, and never shows a traceback."""
-
-    def invoke(self, context: click.Context) -> Any:
-        try:
-            return super().invoke(context)
-        except EvidenceError as error:
-            click.secho("error:", fg="red", err=True, nl=False)
-            click.echo(f" {_near(error.message)}", err=True)
-            if error.hint:
-                click.secho("hint:", fg="cyan", err=True, nl=False)
-                click.echo(f" {_near(error.hint)}", err=True)
-            sys.exit(error.code)
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(1)
-        except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
-            sys.exit(130)
-        except OSError as error:
-            name = error.filename or "input"
-            click.echo(f"error: {_near(str(name))}: {error.strerror or error}", err=True)
-            sys.exit(2)
-
-
-def example(*lines: str) -> Callable[[Any], Any]:
-    """Adds an example to a command's help."""
-
-    def decorate(function: Any) -> Any:
-        text = "\n".join(f"  {line}" for line in lines)
-        function.__doc__ = f"{function.__doc__}\n\n\b\nExample:\n{text}"
-        return function
-
-    return decorate
-
-
-quiet = click.option("-q", "--quiet", is_flag=True, help="No progress.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
-@click.group(cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Group, epilog=EXITS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="evidence")
+@example(
+    "evidence init my-evaluation",
+    "evidence verify dist/demo-evaluation.tgz",
+    'eval "$(_EVIDENCE_COMPLETE=bash_source evidence)"',
+)
 def main() -> None:
-    """Capture runs of LLM serving, build checkable packages of them, and verify such packages."""
-    if os.environ.get("NO_COLOR"):
-        click.get_current_context().color = False
+    """Capture runs of LLM serving, build checkable packages of them, and verify such packages.
+
+    The last example completes commands and options in bash; zsh_source and fish_source do so there.
+    """
 
 
 @main.command()
@@ -110,23 +70,30 @@ def check(folder: Path, as_json: bool) -> None:
 @click.option("--case", "names", multiple=True, help="A comparison, case or lifecycle entry; may be repeated.")
 @click.option("--all", "everything", is_flag=True, help="Every comparison, case and lifecycle entry, in file order.")
 @click.option("--runs", type=HERE, required=True, help="The folder in which each run's own folder is made.")
-@quiet
 @as_json
 @example("evidence capture campaigns/demo/campaign.toml --case demo-memory --runs runs")
-def capture(campaign: Path, names: tuple[str, ...], everything: bool, runs: Path, quiet: bool, as_json: bool) -> None:
+def capture(campaign: Path, names: tuple[str, ...], everything: bool, runs: Path, as_json: bool) -> None:
     """Carry out comparisons, functional cases or lifecycle protocols, and keep every byte."""
     from evidence.campaign import read_campaign
     from evidence.capture.session import capture as carry_out
 
     if everything == bool(names):
-        raise EvidenceError("found neither or both of --case and --all, expected one of them")
+        raise EvidenceError(
+            "found neither or both of --case and --all, expected one of them",
+            "--all captures everything in the campaign, --case NAME one part of it",
+        )
     results = []
     for name in read_campaign(campaign).names() if everything else names:
-        result = carry_out(campaign, name, runs, quiet=quiet or as_json)
+        result = carry_out(campaign, name, runs, quiet=is_quiet() or as_json)
         results.append(result)
         if not as_json:
             words = [name, "complete" if result.complete else "incomplete", result.outcome, result.reason]
             click.echo(f"{': '.join(word for word in words if word)}: {result.run}")
+        if not result.complete:
+            complain(
+                f"{name}: {result.message or result.reason}",
+                f"{result.run} holds what was recorded; `evidence build` packages it as incomplete",
+            )
         if result.reason == "OPERATOR":
             break
     if as_json:
@@ -144,14 +111,13 @@ def capture(campaign: Path, names: tuple[str, ...], everything: bool, runs: Path
 @click.option("--runs", type=HERE, required=True, help="The folder that holds the campaign's run folders.")
 @click.option("--output", type=HERE, required=True, help="Where archive, checksum and retained folder go.")
 @click.option("--preparation", is_flag=True, help="Build a marked preparation artifact from an unfinished campaign.")
-@quiet
 @as_json
 @example("evidence build campaigns/demo --runs runs --output dist")
-def build(campaign_dir: Path, runs: Path, output: Path, preparation: bool, quiet: bool, as_json: bool) -> None:
+def build(campaign_dir: Path, runs: Path, output: Path, preparation: bool, as_json: bool) -> None:
     """Assemble finished runs into the package, its archive and the retained folder."""
     from evidence.build.package import build as assemble
 
-    built = assemble(campaign_dir, runs, output, preparation=preparation, quiet=quiet or as_json)
+    built = assemble(campaign_dir, runs, output, preparation=preparation, quiet=is_quiet() or as_json)
     facts = {
         "archive": str(built.archive),
         "archiveSha256": built.archive_sha256,
@@ -182,7 +148,7 @@ MUTATION = click.option(
 @main.command()
 @click.argument("path", type=HERE)
 @MUTATION
-@click.option("--format", "form", type=VERDICTS, default="text", show_default=True)
+@click.option("--format", "form", type=VERDICTS, default="text", show_default=True, help="How to print the verdict.")
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @example("evidence verify dist/demo-evaluation.tgz --mutation-control=all")
 def verify(path: Path, mutation_control: str | None, form: str) -> None:
@@ -193,21 +159,24 @@ def verify(path: Path, mutation_control: str | None, form: str) -> None:
     """
     from evidence import validate as checks
 
-    _finish(checks.verify(path, mutation_control=mutation_control), form)
+    _finish(checks.verify(path, mutation_control=mutation_control, quiet=is_quiet()), form)
 
 
 @main.command()
 @click.argument("archive", type=HERE)
 @click.option("--source-root", type=HERE, help="The folder in which this repository retains the campaign's files.")
 @click.option("--verify-results", is_flag=True, help="Also run the trusted verifiers with mutation controls.")
-@click.option("--mutation-control", type=click.Choice(["plain", "all"]), default="plain", show_default=True)
-@click.option("--format", "form", type=VERDICTS, default="text", show_default=True)
+@click.option(
+    "--mutation-control",
+    type=click.Choice(["plain", "all"]),
+    default="plain",
+    show_default=True,
+    help="Which forged copies the verifiers must reject: one, or one of every code.",
+)
+@click.option("--format", "form", type=VERDICTS, default="text", show_default=True, help="How to print the verdict.")
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
-@quiet
 @example("evidence validate dist/demo-evaluation.tgz --source-root dist/demo --verify-results")
-def validate(
-    archive: Path, source_root: Path | None, verify_results: bool, mutation_control: str, form: str, quiet: bool
-) -> None:
+def validate(archive: Path, source_root: Path | None, verify_results: bool, mutation_control: str, form: str) -> None:
     """The maintenance check: digest, members, checksums, schemas, retained files, then the verifiers."""
     from evidence import validate as checks
 
@@ -217,7 +186,7 @@ def validate(
             source_root=source_root,
             verify_results=verify_results,
             mutation_control=mutation_control,
-            quiet=quiet or form != "text",
+            quiet=is_quiet(),
         ),
         form,
     )
@@ -225,7 +194,7 @@ def validate(
 
 @main.command()
 @click.argument("path", type=HERE)
-@click.option("--format", "form", type=TABLES, default="table", show_default=True)
+@click.option("--format", "form", type=TABLES, default="table", show_default=True, help="How to print it.")
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @click.option(
     "--export", "folder", type=HERE, help="Write every table, sample and offer as CSV into this folder instead."
@@ -250,7 +219,7 @@ def show(path: Path, form: str, folder: Path | None) -> None:
 @click.option("--profile", help="Only rows of this profile.")
 @click.option("--engine", help="Only rows of this engine.")
 @click.option("--outcome", help="Only rows with this outcome.")
-@click.option("--format", "form", type=MATRIX, default="table", show_default=True)
+@click.option("--format", "form", type=MATRIX, default="table", show_default=True, help="How to print it.")
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @example("evidence matrix dist/demo-evaluation.tgz --outcome SUCCESS --format csv")
 def matrix(path: Path, profile: str | None, engine: str | None, outcome: str | None, form: str) -> None:
@@ -265,16 +234,15 @@ def matrix(path: Path, profile: str | None, engine: str | None, outcome: str | N
 @click.argument("path", type=HERE)
 @click.option("--output", type=HERE, required=True, help="The HTML file to write.")
 @MUTATION
-@quiet
 @example("evidence report dist/demo-evaluation.tgz --output report.html")
-def report(path: Path, output: Path, mutation_control: str | None, quiet: bool) -> None:
+def report(path: Path, output: Path, mutation_control: str | None) -> None:
     """Verify a package, then draw it as one self-contained HTML page.
 
     The page is written whatever the verdict and carries it on every screen; the exit code is that of `evidence verify`.
     """
     from evidence.report.page import write_report
 
-    validation = write_report(path, output, mutation_control=mutation_control, quiet=quiet)
+    validation = write_report(path, output, mutation_control=mutation_control, quiet=is_quiet())
     click.echo(f"{output}: {validation.verdict}, {output.stat().st_size} bytes")
     sys.exit(validation.exit_code)
 
@@ -282,7 +250,7 @@ def report(path: Path, output: Path, mutation_control: str | None, quiet: bool) 
 @main.command()
 @click.argument("old", type=HERE)
 @click.argument("new", type=HERE)
-@click.option("--format", "form", type=TABLES, default="table", show_default=True)
+@click.option("--format", "form", type=TABLES, default="table", show_default=True, help="How to print it.")
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @example("evidence diff published/demo-evaluation.tgz dist/demo-evaluation.tgz --format markdown")
 def diff(old: Path, new: Path, form: str) -> None:
@@ -292,7 +260,8 @@ def diff(old: Path, new: Path, form: str) -> None:
     click.echo(compare(old, new, form))
 
 
-@main.group()
+@main.group(epilog=EXITS)
+@example("evidence lifecycle summarize runs/cpu-crash-20261130t085731.298220z --output record")
 def lifecycle() -> None:
     """Derive lifecycle records from raw events, and print them."""
 
@@ -332,7 +301,8 @@ def serve(config: Path, logs: Path | None) -> None:
     sys.exit(run([str(config), *(["--logs", str(logs)] if logs else [])]))
 
 
-@main.group()
+@main.group(epilog=EXITS)
+@example("evidence weights check smollm2-135m ~/models/smollm2 --package archive/h200-smollm2")
 def weights() -> None:
     """Compare model folders with the checksums of a campaign or package."""
 
@@ -349,7 +319,7 @@ def weights_check(profile: str, folder: Path, package: Path, as_json: bool) -> N
     """Check the files of a model folder against weights/<profile>.sha256."""
     from evidence.build.identities import check_weights
 
-    rows = check_weights(profile, folder, package)
+    rows = check_weights(profile, folder, package, quiet=is_quiet() or as_json)
     if as_json:
         _print_json([{"path": row.path, "expected": row.expected, "found": row.found} for row in rows])
     else:

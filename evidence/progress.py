@@ -2,39 +2,55 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from types import TracebackType
-from typing import NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from tqdm import tqdm
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+LOG = logging.getLogger("evidence")
 
 
 class Progress:
-    """How far a piece of work of `total` steps has come; silent unless `stream` is a terminal and `quiet` is off."""
+    """How far a piece of work of `total` steps has come; silent unless `stream` is a terminal and `quiet` is off.
+
+    When log lines are asked for (`evidence -v`), each phase is one of them, and no bar is drawn through them.
+    """
 
     def __init__(
         self, total: int, *, unit: str = "request", quiet: bool = False, stream: TextIO | None = None, title: str = ""
     ) -> None:
         target = sys.stderr if stream is None else stream
+        self.title = title
         self.done = 0
-        self.bar: tqdm[NoReturn] = tqdm(
-            total=total, unit=f" {unit}", desc=title or None, file=target, disable=quiet or not target.isatty(), leave=True,
-            dynamic_ncols=True, mininterval=0.1,
+        self.bar: tqdm[NoReturn] | None = None
+        if quiet or LOG.isEnabledFor(logging.INFO) or not target.isatty():
+            return
+        from tqdm import tqdm
+
+        self.bar = tqdm(
+            total=total, unit=f" {unit}", desc=title or None, file=target, leave=True, dynamic_ncols=True, mininterval=0.1,
             bar_format="{desc} {percentage:3.0f}% |{bar}| {n_fmt}/{total_fmt}{unit} [{elapsed}<{remaining}, {rate_fmt}]",
         )  # fmt: skip
 
     def phase(self, name: str) -> None:
         """Names what is being done now."""
-        self.bar.set_description_str(name)
+        LOG.info("%s", ": ".join(word for word in (self.title, name) if word))
+        if self.bar is not None:
+            self.bar.set_description_str(name)
 
     def advance(self, steps: int = 1) -> None:
         """Counts finished steps."""
         self.done += steps
-        self.bar.update(steps)
+        if self.bar is not None:
+            self.bar.update(steps)
 
     def say(self, text: str) -> None:
         """A line for a person above the bar; silent in a pipe, as the bar is."""
-        if not self.bar.disable:
+        LOG.info("%s", text)
+        if self.bar is not None:
             self.bar.write(text, file=self.bar.fp)
 
     def __enter__(self) -> Progress:
@@ -43,4 +59,5 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.bar.close()
+        if self.bar is not None:
+            self.bar.close()

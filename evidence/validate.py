@@ -4,8 +4,8 @@
     members      every header, name and limit is what the writer writes (evidence.archive)
     checksums    `SHA256SUMS` lists exactly what is there, with its digests
     schemas      every JSON file is strict JSON and fits its schema
-    trusted      verifiers, proxy and schemas inside are byte for byte the ones shipped here
-    inputs       hashes that package files state of one another are true
+    trusted      verifiers, proxy and schemas inside are byte for byte the ones shipped here, or a published set
+    inputs       what package files state of one another is true, and nothing lies there that a package does not have
     retained     the files that a repository keeps are the archive's bytes
     verify-*.py  the trusted verifiers, with mutation controls, on an unpacked copy
 
@@ -25,14 +25,16 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from evidence import shapes, shipped
+from evidence import shapes, shipped, toolsets
 from evidence.archive import folder, inputs, layout, reader, strictjson, sums
 from evidence.archive.grammar import LIMITS, SUMS_NAME, Refusal
 from evidence.archive.unpack import unpack
 from evidence.errors import EvidenceError
+from evidence.progress import Progress
 from evidence.verdict import Finding, Stage, Validation, unreadable
 
 VERIFIER_SECONDS = 900
+VERIFIERS = 4
 
 
 def validate(
@@ -41,7 +43,7 @@ def validate(
     source_root: Path | None = None,
     verify_results: bool = False,
     mutation_control: str | None = "plain",
-    quiet: bool = False,
+    quiet: bool = True,
 ) -> Validation:
     """Check the archive with its detached digests, the retained tree and, when asked, the trusted verifiers.
 
@@ -49,21 +51,32 @@ def validate(
     """
     if archive.is_dir():
         raise unreadable(archive, "a folder")
-    return _check(archive, True, source_root, mutation_control, verify_results)
+    return _check(archive, True, source_root, mutation_control, verify_results, quiet)
 
 
-def verify(path: Path, *, mutation_control: str | None = None) -> Validation:
+def verify(path: Path, *, mutation_control: str | None = None, quiet: bool = True) -> Validation:
     """Check a package folder or an archive, and run the trusted verifiers on it. Detached digests may be absent."""
-    return _check(path, False, None, mutation_control, True)
+    return _check(path, False, None, mutation_control, True, quiet)
 
 
-def _check(path: Path, detached: bool, source_root: Path | None, mutation: str | None, run: bool) -> Validation:
+def _check(
+    path: Path, detached: bool, source_root: Path | None, mutation: str | None, run: bool, quiet: bool
+) -> Validation:
+    steps = 1 + (source_root is not None) + (VERIFIERS if run else 0)
+    with Progress(steps, unit="step", quiet=quiet, title=path.name) as progress:
+        return _examine(path, detached, source_root, mutation, run, progress)
+
+
+def _examine(
+    path: Path, detached: bool, source_root: Path | None, mutation: str | None, run: bool, progress: Progress
+) -> Validation:
     validation = Validation(str(path))
     examined = _Examined()
     collects = gc.isenabled()
     gc.disable()  # parsed files hold no cycles, and looking for some costs a tenth of the time
     handle = None if path.is_dir() else reader.open_archive(path)
     try:
+        progress.phase("members, checksums and schemas")
         if handle is None:
             reading = folder.read_folder(path, examine=examined.take, wanted=_wanted)
         else:
@@ -84,10 +97,14 @@ def _check(path: Path, detached: bool, source_root: Path | None, mutation: str |
             _trusted(reading),
             _inputs(reading, examined, handle is not None),
         ]
+        progress.advance()
         if source_root is not None:
+            progress.phase("retained files")
             validation.stages.append(_retained(source_root, path.name, reading))
+            progress.advance()
         if run and not any(stage.exit_code for stage in validation.stages):
-            _run(validation, handle, path, reading, mutation)
+            progress.phase("verifiers")
+            _run(validation, handle, path, reading, mutation, progress)
         return validation
     finally:
         if collects:
@@ -97,7 +114,7 @@ def _check(path: Path, detached: bool, source_root: Path | None, mutation: str |
 
 
 def _wanted(name: bytes) -> bool:
-    return name.endswith(b".json") or name.endswith(b"/SHA256SUMS")
+    return name.endswith((b".json", b"/SHA256SUMS")) or (name.endswith(b"/README.md") and name.count(b"/") == 1)
 
 
 def _findings(refusals: Iterable[Refusal]) -> list[Finding]:
@@ -151,42 +168,42 @@ def _checksums(reading: reader.Reading, examined: _Examined) -> Stage:
     return stage
 
 
-@functools.cache
-def _trusted_files() -> dict[str, str]:
-    """Name in a package -> digest, of everything that this project ships into every package."""
-    return {
-        name if name.startswith("schemas/") else name.partition("/")[2]: hashlib.sha256(content).hexdigest()
-        for name, content in shipped.files().items()
-    }
-
-
 def _trusted(reading: reader.Reading) -> Stage:
-    """The package's verifiers, proxy and schemas are the trusted ones, and no other code is there."""
-    trusted = _trusted_files()
+    """The package's verifiers, proxy and schemas are the shipped ones or a published set, and no other code is there."""
+    trusted = toolsets.current()
+    inside = {name: digest for name, digest in reading.members.items() if _is_tool(name) or name in trusted}
+    release = toolsets.published().get(toolsets.digest(inside))
+    if release is not None and inside != trusted:
+        note = f"tools as published by release {release}; the ones shipped here are run"
+        return Stage("trusted", len(inside), len(inside), note=note)
     stage = Stage("trusted", len(trusted))
     for name, digest in trusted.items():
-        found = reading.members.get(name)
+        found = inside.get(name)
         stage.verified += found == digest
         if found is None:
             stage.findings.append(Finding("trusted-missing", name, "not there", "the shipped file"))
         elif found != digest:
             stage.findings.append(Finding("trusted-differs", name, f"SHA-256 {found}", f"{digest} as shipped"))
-    for name in reading.members:
-        if name not in trusted and (
-            name.endswith((".py", ".pyc", ".so")) or name.startswith(("checking/", "schemas/"))
-        ):
-            stage.findings.append(
-                Finding("trusted-unknown", name, "code or schema of unknown origin", "only shipped files")
-            )
+    for name in inside.keys() - trusted.keys():
+        stage.findings.append(
+            Finding("trusted-unknown", name, "code or schema of unknown origin", "only shipped files")
+        )
     return stage
+
+
+def _is_tool(name: str) -> bool:
+    return name.endswith((".py", ".pyc", ".so")) or name.startswith(("checking/", "schemas/"))
 
 
 def _inputs(reading: reader.Reading, examined: _Examined, packed: bool) -> Stage:
     stage = Stage("inputs")
     stage.expected, stage.verified, refusals = inputs.check(
-        examined.kept, reading.members, reading.top if packed else None
+        examined.kept, reading.members, reading.top if packed else None, examined.guide
     )
     stage.findings = _findings(refusals)
+    for name in reading.members:
+        if not (_is_tool(name) or layout.is_known(name) or name in toolsets.current()):
+            stage.findings.append(Finding("file-unknown", name, "a file of no kind", "a path of the package tree"))
     return stage
 
 
@@ -227,6 +244,7 @@ class _Examined:
     def __init__(self) -> None:
         self.stage = Stage("schemas")
         self.sums: bytes | None = None
+        self.guide = b""
         self.kept: dict[str, Any] = {}
         self._judged = 0
 
@@ -234,6 +252,7 @@ class _Examined:
         """Judge one JSON file, or keep `SHA256SUMS`; what is wrong becomes a finding of the stage."""
         if not name.endswith(".json"):
             self.sums = content if name == SUMS_NAME else self.sums
+            self.guide = content if name == "README.md" else self.guide
             return
         schema = layout.schema_of(name)
         self._judged += 1
@@ -307,7 +326,14 @@ def _kebab(word: str) -> str:
     return "".join(f"-{one.lower()}" if one.isupper() else one for one in word)
 
 
-def _run(validation: Validation, handle: int | None, path: Path, reading: reader.Reading, mutation: str | None) -> None:
+def _run(
+    validation: Validation,
+    handle: int | None,
+    path: Path,
+    reading: reader.Reading,
+    mutation: str | None,
+    progress: Progress,
+) -> None:
     """Run every trusted verifier in a process of its own, several at once, as a sceptic would."""
     import tempfile
     from concurrent.futures import ThreadPoolExecutor
@@ -322,6 +348,8 @@ def _run(validation: Validation, handle: int | None, path: Path, reading: reader
             for stage, mutations in rows:
                 validation.stages.append(stage)
                 validation.mutations += mutations
+                progress.phase(stage.name)
+                progress.advance()
 
 
 def _verifier(script: Path, package: Path, scratch: Path, mutation: str | None) -> tuple[Stage, list[dict[str, Any]]]:

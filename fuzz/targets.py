@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import io
+import shutil
+import sys
+import tempfile
+import weakref
 import zlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 from evidence import validate
 from evidence.archive import gzipframe, strictjson, sums
 from evidence.archive.grammar import Refusal
 from evidence.archive.tarwalk import walk
+from evidence.build import classify
 from evidence.build.archive import write_stream
+from evidence.campaign import read_campaign
+from evidence.capture.sse import EventReader
+from evidence.errors import EvidenceError
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT / "verifiers") not in sys.path:
+    sys.path.append(str(ROOT / "verifiers"))
+
+from checking import reading  # noqa: E402
 
 
 class Target(NamedTuple):
@@ -88,7 +104,63 @@ def judge_json(data: bytes) -> None:
         examined.take(name, data)
 
 
+def read_stream(data: bytes) -> None:
+    """The client's reader gives the same events wherever the bytes are cut; the first byte says where."""
+    size, data = (data[0] % 9 + 1, data[1:]) if data else (1, data)
+    whole, cut = EventReader(), EventReader()
+    pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    assert whole.feed(data) == [event for piece in pieces for event in cut.feed(piece)]
+
+
+def judge_stream(data: bytes) -> None:
+    """Client, clerk and judge read the same events from the same bytes; what is not UTF-8 the judge refuses."""
+    client = [(event.type, event.data) for event in EventReader().feed(data)]
+    clerk = [(name or "message", text.decode("utf-8", "replace")) for name, text in classify.events(data)]
+    assert client == clerk, (client, clerk)
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        _refuse(lambda: reading.read_events(data), reading.JsonFault)
+        return
+    judge = [(event.name, event.data) for event in reading.read_events(data)]
+    assert client == judge, (client, judge)
+
+
+def _refuse(call: Callable[[], object], kind: type[Exception]) -> None:
+    """The call must raise that kind of refusal."""
+    try:
+        read = call()
+    except kind:
+        return
+    raise AssertionError(f"read as {read!r}")
+
+
+@functools.cache
+def _campaign_folder() -> Path:
+    """A folder with what the demo campaign names, in which campaign.toml is written anew for every input."""
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-campaign-"))
+    weakref.finalize(Target, shutil.rmtree, folder, ignore_errors=True)
+    return Path(shutil.copytree(ROOT / "campaigns/demo", folder / "demo"))
+
+
+def judge_campaign(data: bytes) -> None:
+    """Any bytes as campaign.toml give a campaign or one refusal that names the file and says what to expect."""
+    path = _campaign_folder() / "campaign.toml"
+    path.write_bytes(data)
+    refusal = None
+    try:
+        read_campaign(path)
+    except EvidenceError as error:
+        refusal = error
+    if refusal is not None:
+        assert "campaign.toml" in refusal.message, refusal.message
+        assert "\n" not in refusal.message, refusal.message
+        assert refusal.code in (1, 2)
+
+
 _HASH = b"0" * 64
+_DEMO = (ROOT / "campaigns/demo/campaign.toml").read_bytes()
+_SSE = b'\xef\xbb\xbf: hello\r\nevent: error\rdata: {"a": "\xe2\x82\xac"}\n\ndata: one\ndata:two\n\nid: 7\ndata\n\ndata: [DONE]\n\n'
 _TAR = b"".join(write_stream([("a.py", b"x" * 600), ("b/" + "c" * 90 + "/d", b""), ("b/e", b"y")], "demo"))
 _TGZ = bytes.fromhex("1f8b08000000000000ff") + zlib.compress(_TAR, 6)[2:-4]
 _TGZ += zlib.crc32(_TAR).to_bytes(4, "little") + len(_TAR).to_bytes(4, "little")
@@ -100,4 +172,7 @@ TARGETS = (
     Target("sums", read_sums, (_HASH + b"  a\n" + _HASH + b"  b/c\n", b"\\" + _HASH + b"  a\n"), (b"  ", b"\r\n", b"../")),
     Target("json", read_json, (_JSON, b"[" * 70, b'{"a":1,"a":2}'), (b"NaN", b"1e400", b"\\ud800", b'"', b"[", b"{", b"\xef\xbb\xbf")),
     Target("schema", judge_json, (_JSON, b'{"schemaVersion": 1, "recipes": []}\n')),
+    Target("stream", read_stream, (b"\x03" + _SSE, b"\x00" + _SSE), (b"data: ", b"event:", b"\r\n", b"\n\n", b"\xef\xbb\xbf", b"\xff")),
+    Target("events", judge_stream, (_SSE,), (b"data: ", b"event:", b"\r\n", b"\n\n", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"\x00")),
+    Target("campaign", judge_campaign, (_DEMO,), (b'""', b"[[", b"]]", b" = ", b"-1", b"true", b"{}", b"../", b"\n", b'"""', b"1979-05-27", b"nan")),
 )  # fmt: skip

@@ -1,5 +1,6 @@
 """The maintenance check from end to end, with its renderers and exit codes."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -14,7 +15,7 @@ import referencing
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evidence import shapes, shipped, validate
+from evidence import shapes, shipped, toolsets, validate
 from evidence.archive import layout
 from evidence.errors import EvidenceError
 from tests.archive.packages import base, lay, publish
@@ -127,6 +128,25 @@ def test_code_from_inside_an_archive_is_never_run(trust, tmp_path):
     found = validate.validate(path, verify_results=True)
     assert {"trusted-differs", "trusted-unknown"} == codes(found)
     assert not witness.exists()
+
+
+def test_tools_of_a_published_set_are_genuine_and_still_not_run(trust, tmp_path, monkeypatch):
+    """Archives are never changed, the verifiers here go on changing: an earlier release's tools are known by digest."""
+    trust(one=ACCEPTS)
+    witness = tmp_path / "was-run"
+    older = f"open({str(witness)!r}, 'w')\n".encode()
+    files = base.seal({**base.full(), "verify-results.py": older})
+    path = publish(files, tmp_path)
+    assert codes(validate.validate(path, verify_results=True)) == {"trusted-differs"}
+    tools = {name: hashlib.sha256(files[name]).hexdigest() for name in toolsets.current()}
+    monkeypatch.setattr(toolsets, "published", lambda: {toolsets.digest(tools): "0.0.9"})
+    found = validate.validate(path, verify_results=True)
+    assert found.exit_code == 0
+    assert "release 0.0.9" in found.render("text")
+    assert not witness.exists()
+    (tmp_path / "strange").mkdir()
+    strange = publish(base.seal({**files, "checking/more.py": older}), tmp_path / "strange")
+    assert "trusted-unknown" in codes(validate.validate(strange, verify_results=True))
 
 
 def test_a_verifier_that_hangs_is_stopped(archive, trust, monkeypatch):

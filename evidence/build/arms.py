@@ -13,7 +13,7 @@ from evidence import records
 from evidence.build import classify
 from evidence.build.runs import EMPTY, Json, Run, Store
 from evidence.campaign import Campaign, Comparison, EngineSpec
-from evidence.capture.adapters import ADAPTERS
+from evidence.capture.adapters import ADAPTERS, hide_private
 from evidence.errors import EvidenceError
 
 Record = TypeVar("Record")
@@ -46,7 +46,17 @@ def launches(events: Iterable[Json], where: str) -> list[records.Launch]:
             started[event["worker"]] = event
         elif event["event"] == "engine-ready":
             ready[event["worker"]] = filled(records.Ready, event, where)
-    return [filled(records.Launch, event, where, ready=ready.get(worker)) for worker, event in sorted(started.items())]
+    # Hidden once more: a run that an older runner recorded may name folders that this one would not.
+    return [
+        filled(
+            records.Launch,
+            event,
+            where,
+            ready=ready.get(worker),
+            environment={name: hide_private(value) for name, value in event["environment"].items()},
+        )
+        for worker, event in sorted(started.items())
+    ]
 
 
 def gateway(run: Run) -> records.Gateway | None:

@@ -18,6 +18,7 @@ from evidence import records
 from evidence.build.tree import Tree
 from evidence.campaign import Campaign, Profile
 from evidence.errors import EvidenceError
+from evidence.progress import Progress
 
 
 def pack(campaign: Campaign, tree: Tree) -> None:
@@ -100,18 +101,22 @@ class Row:
     found: str | None
 
 
-def check_weights(profile: str, folder: Path, package: Path) -> Sequence[Row]:
+def check_weights(profile: str, folder: Path, package: Path, *, quiet: bool = True) -> Sequence[Row]:
     """Compare a model folder with weights/<profile>.sha256 of a package folder, archive or retained folder."""
     name = f"weights/{profile}.sha256"
     text = _read(package, name)
     if not folder.is_dir():
         raise EvidenceError(f"{folder}: found no folder, expected the model's files")
     rows = []
-    for line in text.splitlines():
-        expected, _, path = line.partition("  ")
-        if not _plain_path(path):
-            raise EvidenceError(f"{name}: found the path {path!r}, expected one inside the model folder", code=1)
-        rows.append(Row(path, expected, _digest(folder / path)))
+    lines = text.splitlines()
+    with Progress(len(lines), unit="file", quiet=quiet, title=profile) as progress:
+        for line in lines:
+            expected, _, path = line.partition("  ")
+            if not _plain_path(path):
+                raise EvidenceError(f"{name}: found the path {path!r}, expected one inside the model folder", code=1)
+            progress.phase(path)
+            rows.append(Row(path, expected, _digest(folder / path)))
+            progress.advance()
     if not rows:
         raise EvidenceError(f"{name}: found no line, expected a checksum for each file", code=1)
     return rows

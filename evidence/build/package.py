@@ -60,7 +60,7 @@ def build(campaign_dir: Path, runs: Path, output: Path, *, preparation: bool = F
     if campaign.status != "FINAL" and not preparation:
         raise EvidenceError(
             f"{campaign.path.name}: found status {campaign.status}, expected FINAL",
-            "finish the campaign and say so in its file, or build a marked preparation artifact with --preparation",
+            'set status = "FINAL" in its [campaign] when every run is done, or build a marked preparation artifact with --preparation',
             code=1,
         )
     try:

@@ -199,7 +199,7 @@ def find_log_lines(name: str, log_path: Path, from_offset: int = 0) -> list[tupl
     return found
 
 
-_PATH = re.compile(r"(?<![\w}/.:-])~?/(?:[^/\s:=,;'\"()\[\]]+/)*(?=[^/\s:=,;'\"()\[\]])")
+_PATH = re.compile(r"(?<![\w}/.-])~?/(?:[^/\s:=,;'\"()\[\]]+/)*(?=[^/\s:=,;'\"()\[\]])")
 _ADDRESS = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])|\[[0-9a-fA-F:]*::?[0-9a-fA-F:]*\]")
 
 

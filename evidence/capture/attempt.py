@@ -51,15 +51,17 @@ async def run_attempt(campaign: Campaign, case: Case, journal: Journal, watch: W
     topology = Topology(journal, watch, campaign, case, "attempt", case.devices)
     attempt = Attempt(case, topology, Recorder(journal, None, None), progress)
     try:
-        found = await watch.guard(attempt.serve())
+        try:
+            found = await watch.guard(attempt.serve())
+        finally:
+            await topology.stop()
+        topology.refuse_ends()
     except SetupFailure as failure:
         found = Outcome(SETUP[failure.reason], failure.reason, failure.message)
     except Aborted as end:
         if end.reason != "ENGINE_DIED":
             raise
         found = Outcome("NATIVE_FAILURE", end.reason, end.message)
-    finally:
-        await topology.stop()
     message = None if found.message is None else hide_private(found.message)
     journal.write("outcome", outcome=found.outcome, reason=found.reason, message=message)
     return found.outcome
@@ -91,7 +93,7 @@ class Attempt:
             self.plans(), concurrency=CONCURRENCY, recorder=self.recorder,
             progress=lambda done, total: self.progress.advance(),
         )  # fmt: skip
-        await topology.watch.look_twice(exchanges)
+        await topology.check(exchanges)
         await self.take_controls([kind for kind in case.controls if kind == "metrics"])
         if all(one.transport == "complete" and one.status == 200 for one in exchanges):
             await await_receipts(topology.ledgers, len(exchanges))

@@ -126,7 +126,7 @@ class Engine:
         return self.model_name
 
     def _describe_death(self) -> SetupFailure:
-        fate = self.process.ended.result().describe() if self.process else "ended"
+        fate = self.process.outcome.describe() if self.process and self.process.outcome else "ended"
         tail = read_tail(self.log_path) if self.log_path else ""
         return SetupFailure(
             "ENGINE_DIED", f"engine {self.spec.id} ({self.worker}) {fate}: {tail}", f"see {self.log_path}"

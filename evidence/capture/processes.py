@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import os
 import random
+import select
 import signal
 import socket
 import sys
@@ -37,17 +38,23 @@ class Exit:
 
 
 class Process:
-    """A running child. `pid` is also its process group; `ended` holds its Exit; `died` is set if nobody asked it."""
+    """A running child. `pid` is also its process group.
+
+    `outcome` is its Exit as soon as it is known, and `died` is set then if nobody had asked for it; `ended` holds the
+    same Exit once everything that it left behind is gone too.
+    """
 
     def __init__(self, name: str, watcher: asyncio.subprocess.Process, log_path: Path) -> None:
         self.name = name
         self.log_path = log_path
         self.pid = 0
+        self.outcome: Exit | None = None
         self.ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
         self.died = asyncio.Event()
         self.announced: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._watcher = watcher
         self._stopping = False
+        self._handle: int | None = None
         self._listener: asyncio.Task[None] | None = None
 
     async def _begin(self) -> None:
@@ -57,24 +64,42 @@ class Process:
             await self._watcher.wait()
             raise EvidenceError(f"{self.name} could not be started: {first.removeprefix('error ')}", code=4)
         self.pid = int(first[4:])
+        with contextlib.suppress(OSError, AttributeError):  # gone already, or a system without them
+            self._handle = os.pidfd_open(self.pid)
         self._listener = asyncio.create_task(self._listen())
 
     async def _listen(self) -> None:
         assert self._watcher.stdout is not None
-        outcome = Exit(None, int(signal.SIGKILL), self._stopping)  # if the watcher itself is killed
         while line := (await self._watcher.stdout.readline()).decode("utf-8", "replace").strip():
             word, _, rest = line.partition(" ")
             if word == "ready" and not self.announced.done():
                 self.announced.set_result(rest)
-            elif word == "exit":
-                outcome = Exit(int(rest), None, self._stopping)
-            elif word == "signal":
-                outcome = Exit(None, int(rest), self._stopping)
+            elif word in ("exit", "signal"):
+                number, _, asked = rest.partition(" ")
+                code, killer = (int(number), None) if word == "exit" else (None, int(number))
+                self._note(Exit(code, killer, asked == "asked"))
         await self._watcher.wait()
-        self.ended.set_result(outcome)
+        if self.outcome is None:  # the watcher itself was killed, and took the process along
+            self._note(Exit(None, int(signal.SIGKILL), self._stopping))
+        assert self.outcome is not None
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+        self.ended.set_result(self.outcome)
+        self.announced.cancel()
+
+    def _note(self, outcome: Exit) -> None:
+        self.outcome = outcome
         if not outcome.expected:
             self.died.set()
-        self.announced.cancel()
+
+    def has_ended(self) -> bool:
+        """Whether it has ended by now, also while the news of that is still on its way here."""
+        if self.outcome is None and self._handle is not None:
+            end = select.poll()
+            end.register(self._handle, select.POLLIN)
+            return bool(end.poll(0))
+        return self.outcome is not None
 
     async def announcement(self, seconds: float) -> str:
         """What the process printed after `ready `; an EvidenceError if it ends or `seconds` pass without it."""

@@ -43,12 +43,13 @@ PER_ARM = WORKERS + RR_WARM + MAIN
 
 @dataclass(frozen=True)
 class CaptureResult:
-    """The run folder, whether it is complete, and why not; for an attempt its outcome."""
+    """The run folder, whether it is complete, and why not (code and message); for an attempt its outcome."""
 
     run: Path
     complete: bool
     reason: str | None
     outcome: str | None
+    message: str | None = None
 
 
 def capture(campaign_path: Path, name: str, runs: Path, *, quiet: bool = False) -> CaptureResult:
@@ -106,7 +107,7 @@ def refuse_case(campaign: Campaign, case: Case) -> None:
 async def carry_out(campaign: Campaign, name: str, kind: str, journal: Journal, quiet: bool) -> CaptureResult:
     """The run itself; whatever ends it early is written down before this returns."""
     watch = Watch()
-    reason, outcome = None, None
+    reason, message, outcome = None, None, None
     comparison = campaign.comparisons.get(name)
     total = len(ORDER) * PER_ARM if comparison is not None else campaign.cases[name].requests
     with watch.listening(), Progress(total, quiet=quiet, title=name) as progress:
@@ -117,15 +118,16 @@ async def carry_out(campaign: Campaign, name: str, kind: str, journal: Journal, 
                 outcome = await run_attempt(campaign, campaign.cases[name], journal, watch, progress)
         except (Aborted, DiskFull) as end:
             reason = end.reason if isinstance(end, Aborted) else "DISK_FULL"
+            message = hide_private(end.message)
             with contextlib.suppress(DiskFull):
-                journal.write("aborted", reason=reason, message=hide_private(end.message))
+                journal.write("aborted", reason=reason, message=message)
         except BaseException as error:
             with contextlib.suppress(DiskFull):
                 journal.write("aborted", reason="RUNNER_DIED", message=hide_private(f"{type(error).__name__}: {error}"))
             raise
         with contextlib.suppress(DiskFull):
             journal.write("run-ended", endedAt=instant(), complete=reason is None)
-    return CaptureResult(journal.folder, reason is None, reason, outcome)
+    return CaptureResult(journal.folder, reason is None, reason, outcome, message)
 
 
 class Session:
@@ -162,6 +164,7 @@ class Session:
             with contextlib.suppress(DiskFull):
                 run.recorder.write("timeline", **run.timeline)
             await topology.stop()
+        topology.refuse_ends()
         run.audit()
         run.recorder.write("arm-ended", wallSeconds=run.timeline["lastMainSeconds"])
         self.journal.sync()
@@ -200,6 +203,7 @@ class Arm:
         await self.offer("native-warm", self.native_plans(), WORKERS)
         self.mark("nativeWarmEndedSeconds")
         await self.take_snapshot()
+        await topology.check()
         self.mark("snapshotSeconds")
         await self.offer("rr-warm", self.rr_plans("rr-warm", RR_WARM), CONCURRENCY)
         self.mark("rrWarmEndedSeconds")
@@ -233,7 +237,7 @@ class Arm:
             plans, concurrency=concurrency, recorder=self.recorder, progress=lambda done, total: self.progress.advance()
         )
         self.exchanges += exchanges
-        await self.session.watch.look_twice(exchanges)
+        await self.topology.check(exchanges)
         late = [exchange.offer for exchange in exchanges if exchange.transport == "timeout"]
         if late:
             limit = self.comparison.request_timeout_seconds
@@ -279,13 +283,15 @@ class Arm:
                 )
 
     def audit(self) -> None:
-        """Every exchange that reached a worker has one receipt, and round robin gave both workers the same."""
-        whole = all(exchange.transport == "complete" for exchange in self.exchanges)
+        """Every answer has one receipt, and round robin gave both workers the same. What broke may have left none."""
+        answered = sum(exchange.transport == "complete" for exchange in self.exchanges)
         counts = count_receipts(self.topology.ledgers)
-        if whole:
+        if answered == len(self.exchanges):
             each = 1 + (RR_WARM + MAIN) // WORKERS
             expect_counts(counts, dict.fromkeys(self.topology.ledgers, each), f"{self.name} after the main batch")
-        elif sum(counts.values()) > len(self.exchanges):
+        elif not answered <= sum(counts.values()) <= len(self.exchanges):
             raise Aborted(
-                "AUDIT_FAILED", f"{self.name}: found {sum(counts.values())} receipts of {len(self.exchanges)} exchanges"
+                "AUDIT_FAILED",
+                f"{self.name}: found {sum(counts.values())} receipts, expected {answered} to {len(self.exchanges)}: "
+                f"{len(self.exchanges)} exchanges, of which {answered} were answered",
             )

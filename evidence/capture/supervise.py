@@ -4,7 +4,8 @@ Run as `python -I -S supervise.py GRACE PROGRAM ARGUMENT...`, standard library a
 leader of its own session and process group. The conversation is by lines:
 
     standard output   `pid N` once started, `error TEXT` if it could not be, `ready ...` relayed from the program's
-                      own output, and last `exit CODE` or `signal NUMBER`
+                      own output, and at its end `exit CODE` or `signal NUMBER`, with ` asked` behind it when it was
+                      asked to end before; what it left behind is ended after that, and then this output
     standard input    `stop SECONDS` asks for the end; the end of the input (the runner died) asks the same with GRACE
 
 The end is SIGTERM to the group, and after the grace SIGKILL to the group and to every descendant: orphans become
@@ -83,12 +84,14 @@ class Watch:
         self.child, self.grace, self.wake = child, grace, wake
         self.deadline: float | None = None
         self.status: int | None = None
+        self.asked = False
         self.heard = b""
         self.announced = False
 
     def ask_to_stop(self, seconds: float) -> None:
         if self.deadline is None:
             self.deadline = time.monotonic() + seconds
+            self.asked = True
             _signal_all(self.child.pid, signal.SIGTERM)
 
     def hear(self, data: bytes) -> bool:
@@ -114,7 +117,8 @@ class Watch:
                     break
         return bool(data)
 
-    def run(self) -> int:
+    def run(self) -> None:
+        """Until the child has ended and what it left behind is gone."""
         assert self.child.stdout is not None
         output = self.child.stdout.fileno()
         actions: dict[int, Callable[[bytes], bool]] = {0: self.hear, output: self.relay, self.wake: lambda data: True}
@@ -124,15 +128,27 @@ class Watch:
             if self.deadline is not None and time.monotonic() >= self.deadline:
                 _signal_all(self.child.pid, signal.SIGKILL)
                 self.deadline = time.monotonic() + 1.0
+            self.status = _reap().get(self.child.pid)  # before the words: an end that nobody had asked for is told so
+            if self.status is not None:
+                break
             for descriptor in ready:
                 if not actions[descriptor](os.read(descriptor, 65536)):
                     del actions[descriptor]
-            self.status = _reap().get(self.child.pid)
+        self._drain(output)
+        self._announce(self.status)
         self._sweep()
+        self._drain(output)
+
+    def _drain(self, output: int) -> None:
+        """Put into the log what the child wrote until now."""
         while select.select([output], [], [], 0)[0]:
             if not self.relay(os.read(output, 65536)):
                 break
-        return self.status
+
+    def _announce(self, status: int) -> None:
+        """Tell the end at once: sweeping may take seconds, in which the runner would go on with a dead process."""
+        end = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit {os.WEXITSTATUS(status)}"
+        say(end + " asked" * self.asked)
 
     def _sweep(self) -> None:
         """Give what the leader left behind the rest of its grace, then end it."""
@@ -188,11 +204,7 @@ def main(arguments: list[str]) -> int:
         say(f"error {problem.errno} {problem.strerror}: {command[0]}")
         return 127
     say(f"pid {child.pid}")
-    status = Watch(child, grace, wake).run()
-    if os.WIFSIGNALED(status):
-        say(f"signal {os.WTERMSIG(status)}")
-    else:
-        say(f"exit {os.WEXITSTATUS(status)}")
+    Watch(child, grace, wake).run()
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sys
-from collections.abc import Awaitable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,9 @@ from evidence.capture.gateway import ExactRule, Gateway, start_gateway
 from evidence.capture.identity import identify
 from evidence.capture.journal import Journal
 from evidence.capture.launch import SetupFailure
+from evidence.capture.load import Exchange
 from evidence.capture.processes import Exit, Process, choose_port, start_process
+from evidence.capture.pulse import Part, refuse_gone
 from evidence.capture.watch import Aborted, Watch
 from evidence.errors import EvidenceError
 
@@ -55,6 +57,7 @@ class Topology:
         self.gateway: Gateway | None = None
         self.engine_deaths: list[asyncio.Task[None]] = []
         self.passing_deaths: list[asyncio.Task[None]] = []
+        self.ends: dict[str, Aborted] = {}
         witness = journal.folder / "witness" / arm
         witness.mkdir(parents=True)
         self.workers = [
@@ -91,7 +94,7 @@ class Topology:
                 "engine-started", worker=worker.alias, arguments=list(worker.engine.arguments),
                 argumentsSha256=worker.engine.arguments_sha256, environment=dict(worker.engine.environment),
             )  # fmt: skip
-            self.expect(worker.engine.died.wait(), "ENGINE_DIED", f"{worker.alias}: the engine ended by itself")
+            self.expect(engine_part(worker), self.engine_deaths)
 
     async def start_engine(self, spec: EngineSpec, profile: Profile, worker: Worker, place: int) -> Engine:
         """One engine: started here, or the one that runs already at the campaign's URL for this place."""
@@ -138,7 +141,7 @@ class Topology:
         for worker in self.workers:
             assert worker.proxy is not None
             worker.proxy_url = f"http://{await announced(worker.proxy)}"
-            self.expect(worker.proxy.died.wait(), "PROXY_DIED", f"{worker.proxy.name} ended by itself")
+            self.expect(proxy_part(worker), self.passing_deaths)
             self.journal.write("proxy-ready", worker=worker.alias, sha256=digest)
 
     async def start_gateway(self, *, exact: bool = False) -> None:
@@ -154,13 +157,39 @@ class Topology:
         except EvidenceError as error:
             raise Aborted("GATEWAY_DIED", error.message) from None
         self.journal.write("gateway-ready", **self.gateway.identity())
-        if self.gateway.process is not None:
-            self.expect(self.gateway.process.died.wait(), "GATEWAY_DIED", "the gateway ended by itself")
+        self.expect(gateway_part(self.gateway), self.passing_deaths)
 
-    def expect(self, event: Awaitable[object], reason: str, message: str) -> None:
-        """From now on `event` ends the run with `reason`, until `stop` is called."""
-        deaths = self.engine_deaths if reason == "ENGINE_DIED" else self.passing_deaths
-        deaths.append(self.watch.on(event, reason, lambda: message))
+    def expect(self, part: Part, deaths: list[asyncio.Task[None]]) -> None:
+        """From now on the end of `part` ends the run, until `stop` is called."""
+        if part.process is not None:
+            deaths.append(self.watch.on(part.process.died.wait(), part.end))
+
+    @property
+    def parts(self) -> list[Part]:
+        """What the run stands on now, from the engines outwards: the first that is gone is why the others fail."""
+        parts = [engine_part(worker) for worker in self.workers if worker.engine is not None]
+        parts += [proxy_part(worker) for worker in self.workers if worker.proxy_url]
+        return parts if self.gateway is None else [*parts, gateway_part(self.gateway)]
+
+    async def check(self, exchanges: Iterable[Exchange] = ()) -> None:
+        """Raises Aborted when an engine, a proxy or the gateway is gone.
+
+        News of an end take their way, and a fast failure overtakes them. Where one of `exchanges` broke, each part
+        must also take a connection: a process gives up its sockets before it has ended, and of one that the runner
+        did not start there is no other sign. A moment of waiting covers what lies between the two.
+        """
+        broken = any(one.transport != "complete" or one.status is None or one.status >= 500 for one in exchanges)
+        await refuse_gone(self.parts, connecting=broken)
+        if broken:
+            await self.watch.await_news()
+            await refuse_gone(self.parts, connecting=True)
+
+    def refuse_ends(self) -> None:
+        """After `stop`: raises Aborted when a part had ended before it was asked to, or could not record."""
+        for reason in ("DISK_FULL", "ENGINE_DIED", "PROXY_DIED", "GATEWAY_DIED"):
+            for end in self.ends.values():
+                if end.reason == reason:
+                    raise end
 
     def log(self, name: str) -> Path:
         """Where the output of a process goes."""
@@ -178,15 +207,41 @@ class Topology:
         for task in self.passing_deaths:
             task.cancel()
         if self.gateway is not None:
-            await self.gateway.stop()
-        await asyncio.gather(*(worker.proxy.stop() for worker in self.workers if worker.proxy is not None))
+            self.note_end(gateway_part(self.gateway), await self.gateway.stop())
+        proxies = [(proxy_part(worker), worker.proxy) for worker in self.workers if worker.proxy is not None]
+        for (part, _), ended in zip(proxies, await asyncio.gather(*(one.stop() for _, one in proxies)), strict=True):
+            self.note_end(part, ended)
+
+    def note_end(self, part: Part, ended: Exit | None) -> None:
+        """Keeps an end that is none of ours."""
+        if ended is not None and (not ended.expected or part.failed_to_record):
+            self.ends[part.name] = part.end()
 
     async def stop_engine(self, worker: Worker) -> None:
         """Ends one engine and journals how it ended."""
-        engine, worker.engine = worker.engine, None
-        ended = None if engine is None else await engine.stop()
+        if worker.engine is None:
+            return
+        part, engine, worker.engine = engine_part(worker), worker.engine, None
+        ended = await engine.stop()
+        self.note_end(part, ended)
         if ended is not None:
             self.journal.write("engine-stopped", worker=worker.alias, **fate(ended))
+
+
+def engine_part(worker: Worker) -> Part:
+    """The engine of a worker, as a part that must not end."""
+    assert worker.engine is not None
+    return Part("ENGINE_DIED", f"{worker.alias}: the engine", worker.engine.url, worker.engine.process)
+
+
+def proxy_part(worker: Worker) -> Part:
+    """The witness before a worker, as a part that must not end."""
+    return Part("PROXY_DIED", f"the proxy of {worker.alias}", worker.proxy_url, worker.proxy)
+
+
+def gateway_part(gateway: Gateway) -> Part:
+    """The gateway, as a part that must not end."""
+    return Part("GATEWAY_DIED", "the gateway", gateway.url, gateway.process)
 
 
 def fate(ended: Exit) -> dict[str, object]:

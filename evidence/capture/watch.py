@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any, TypeVar
-
-from evidence.capture.load import Exchange
 
 REASONS = (
     "OPERATOR", "RUNNER_DIED", "ENGINE_DIED", "ENGINE_NOT_READY", "GATEWAY_DIED", "PROXY_DIED", "DISK_FULL", "TIME_OUT",
@@ -42,12 +40,13 @@ class Watch:
         if not self.fired.done():
             self.fired.set_result(Aborted(reason, message))
 
-    def on(self, event: Awaitable[Any], reason: str, message: Callable[[], str]) -> asyncio.Task[None]:
-        """Fires with `reason` when `event` comes; cancel the task to stop expecting it."""
+    def on(self, event: Awaitable[Any], end: Callable[[], Aborted]) -> asyncio.Task[None]:
+        """Fires with what `end` then says when `event` comes; cancel the task to stop expecting it."""
 
         async def wait() -> None:
             await event
-            self.fire(reason, message())
+            if not self.fired.done():
+                self.fired.set_result(end())
 
         task = asyncio.get_running_loop().create_task(wait())
         self.tasks.add(task)
@@ -74,11 +73,9 @@ class Watch:
                 await task
         raise self.fired.result()
 
-    async def look_twice(self, exchanges: Iterable[Exchange]) -> None:
-        """When exchanges broke, waits a moment for the death that may be behind it: a fast failure overtakes its news."""
-        broken = any(one.transport != "complete" or one.status is None or one.status >= 500 for one in exchanges)
-        if broken and not self.fired.done():
-            await asyncio.wait({self.fired}, timeout=NEWS_SECONDS)
+    async def await_news(self) -> None:
+        """Waits a moment for the news of a death."""
+        await asyncio.wait({self.fired}, timeout=NEWS_SECONDS)
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:

@@ -66,15 +66,9 @@ def reason(entry: Json) -> str:
     """One sentence on what was decided and why."""
     decision = entry["decisionFile"]
     if entry["decision"] == "candidate":
-        again = (
-            " The combination still needs a functional attempt of its own."
-            if decision["requalification"] == "required"
-            else ""
-        )
-        held = ", ".join(_worst(gate) for gate in decision["gates"])
-        return (
-            f"The candidate was accepted: every main sample is a normal answer, and every gate holds ({held}).{again}"
-        )
+        again = " It still needs a functional attempt of its own." if decision["requalification"] == "required" else ""
+        held = "; ".join(_worst(gate) for gate in decision["gates"])
+        return f"The candidate was accepted: every main sample is a normal answer, and every gate holds (nearest to failing: {held}).{again}"
     parts = []
     if decision["disqualifications"]:
         parts.append(
@@ -101,7 +95,7 @@ def _worst(gate: Json) -> str:
     most = gate["gate"] in tables.AT_MOST
     worst = float((max if most else min)(values) * 100)
     wanted = "above 0 %" if not limit else f"{'at most' if most else 'at least'} {int(limit * 100)} %"
-    return f"{gate['gate']} {worst:.2f} % where {wanted} is asked for"
+    return f"{gate['gate']} {worst:.2f} %, asked: {wanted}"
 
 
 def _limits(entry: Json) -> Iterator[Limit]:

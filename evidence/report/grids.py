@@ -69,7 +69,13 @@ def facts(rows: Sequence[tuple[str, object]]) -> Markup:
 
 def figure(drawing: Markup, caption: str, wide: bool = False) -> Markup:
     """A drawing with the sentence that says what to see in it."""
-    return element("figure", drawing, element("figcaption", caption), class_="wide" if wide else None)
+    return element(
+        "figure",
+        drawing,
+        element("figcaption", caption),
+        class_="wide" if wide else None,
+        tabindex="0" if wide else None,
+    )
 
 
 def _plain(value: object) -> object:

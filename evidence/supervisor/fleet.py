@@ -205,7 +205,7 @@ class Fleet:
         await process.died.wait()
         if member.process is process and not self.closing and member.state in ("loaded", "loading"):
             was, member.state, member.failed_at = member.state, "cooldown", time.monotonic()
-            self.note("crashed", member, while_state=was, signal=process.ended.result().signal)
+            self.note("crashed", member, while_state=was, signal=(await process.ended).signal)
             member.process = None
 
     async def _discard(self, member: Member) -> None:

@@ -137,6 +137,20 @@ def test_what_is_not_private_stays(text: str) -> None:
     assert hide_private(text) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "public"),
+    [
+        ("/home/x/site", "{folder}/site"),
+        ("/home/x/core:/home/x/site", "{folder}/core:{folder}/site"),
+        ("--model=/home/x/m.gguf", "--model={folder}/m.gguf"),
+        ("http://127.0.0.1:8000/v1", "http://{host}:8000/v1"),
+    ],
+)
+def test_folders_and_addresses_are_hidden(text: str, public: str) -> None:
+    assert hide_private(text) == public
+    assert hide_private(public) == public
+
+
 # What must be there first
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence.capture.processes import PACKAGE_ROOT, choose_port, find_group, is_port_free, start_process
+from evidence.capture.processes import PACKAGE_ROOT, Exit, choose_port, find_group, is_port_free, start_process
 from evidence.errors import EvidenceError
 
 # A child that starts a grandchild in the group and one with a session of its own, then says all three ids.
@@ -63,6 +64,43 @@ def test_a_signal_is_told_from_an_exit(tmp_path: Path) -> None:
         end = await asyncio.wait_for(process.ended, 10)
         assert (end.exit_code, end.signal) == (None, signal.SIGSEGV)
         assert end.describe() == "ended by signal SIGSEGV"
+
+    asyncio.run(go())
+
+
+def test_an_end_that_came_before_the_word_to_stop_is_not_expected(tmp_path: Path) -> None:
+    async def go() -> None:
+        process = await start_process("child", python("import time; time.sleep(600)"), log_path=tmp_path / "log")
+        assert not process.has_ended()
+        os.kill(process.pid, signal.SIGKILL)
+        end = select.poll()
+        end.register(os.pidfd_open(process.pid), select.POLLIN)
+        assert end.poll(10_000)
+        assert process.has_ended()
+        assert process.outcome is None  # no news of it yet: this process has not read any
+        assert await process.stop() == Exit(None, signal.SIGKILL, False)
+        assert process.has_ended()
+
+    asyncio.run(go())
+
+
+LEAVING = """
+import signal, subprocess, sys
+child = subprocess.Popen([sys.executable, "-S", "-c", sys.argv[1]], stdout=subprocess.PIPE)
+child.stdout.readline()
+print("last words")
+raise SystemExit(3)
+"""
+
+
+def test_an_end_is_told_before_what_is_left_behind_is_gone(tmp_path: Path) -> None:
+    async def go() -> None:
+        process = await start_process("parent", [*python(LEAVING), DEAF], log_path=tmp_path / "log")
+        await asyncio.wait_for(process.died.wait(), 20)
+        assert process.outcome == Exit(3, None, False)
+        assert not process.ended.done()
+        assert b"last words" in (tmp_path / "log").read_bytes()
+        assert (await process.ended) == process.outcome
 
     asyncio.run(go())
 

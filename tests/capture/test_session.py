@@ -77,6 +77,7 @@ def test_events_of_an_arm_come_in_their_order(complete: CaptureResult) -> None:
 
 
 def test_never_more_than_eight_are_open(complete: CaptureResult) -> None:
+    highest = []
     for repetition in (1, 2, 3):
         for arm in "AB":
             main = [
@@ -91,7 +92,8 @@ def test_never_more_than_eight_are_open(complete: CaptureResult) -> None:
             for _, step in sorted(steps):
                 open_now += step
                 most = max(most, open_now)
-            assert most == 8
+            highest.append(most)
+    assert max(highest) == 8  # of an arm on a busy machine it may be less: an answer takes 5 ms
 
 
 def test_an_offer_is_written_before_its_first_byte(complete: CaptureResult) -> None:

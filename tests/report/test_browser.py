@@ -145,3 +145,11 @@ def test_it_prints(browser, report):
     browser.open(report)
     printed = browser.call("Page.printToPDF", printBackground=True)["data"]
     assert len(printed) > 50_000
+
+
+def test_a_narrow_screen_scrolls_tables_and_not_the_page(browser, report):
+    browser.open(report)
+    browser.call("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=False)
+    wide = browser.value("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    browser.call("Emulation.clearDeviceMetricsOverride")
+    assert wide <= 0

@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT / "verifiers") not in sys.path:
     sys.path.append(str(ROOT / "verifiers"))
 
-from checking.check import Family, Finding, judge, table  # noqa: E402
+from checking.check import Check, Family, Finding, Mutation, Report, judge, table  # noqa: E402
 from checking.damage import Bench, sums_of  # noqa: E402
-from checking.package import Memory, Names, Recall  # noqa: E402
+from checking.package import Memory, Names, Overlay, Recall  # noqa: E402
 
 from tests.verifiers.forged_package import Forge  # noqa: E402
 
@@ -64,32 +64,64 @@ def without(families: tuple[Family, ...], code: str) -> tuple[Family, ...]:
 STRUCTURE = ("json-", "schema-", "file-missing")
 
 
+class Ground(NamedTuple):
+    """What every mutation of a verifier is tried on: the forged package, and its clean report."""
+
+    source: Memory
+    families: tuple[Family, ...]
+    clean: Report
+    sums: dict[str, str]
+    names: Names
+    recall: Recall
+
+
 @lru_cache
-def kills(name: str) -> tuple[Kill, ...]:
-    """Every mutation of a verifier; the first of each row once more with its check taken out."""
+def ground(name: str) -> Ground:
+    """The ground of a verifier. Unaltered, the package verifies."""
     source, families = forged(), verifier(name).families
     clean = judge(source, families)
     assert (clean.findings, clean.crashes) == ((), ())
-    sums, names, recall = sums_of(source), Names(source.entries), Recall()
-    made = []
-    for row in table(families):
-        for number, mutation in enumerate(row.mutations):
-            bench = Bench(source, sums, names)
-            altered = mutation.damage(bench)
-            if altered is not None and mutation.resealed:
-                bench.reseal()
-            overlay = bench.overlay()
-            report = judge(overlay, families, clean, overlay.changed, overlay.moved, recall=recall)
-            left = None
-            if number == 0:
-                hidden = frozenset([row.code]) if row.code.startswith(STRUCTURE) else frozenset()
-                fewer = without(families, row.code)
-                ablated = judge(overlay, fewer, clean, overlay.changed, overlay.moved, hidden, recall=recall)
-                assert not ablated.crashes, (row.code, ablated.crashes)
-                left = ablated.codes()
-            made.append(
-                Kill(row.code, mutation.name, mutation.resealed, altered, report.findings, report.crashes, left)
-            )
+    return Ground(source, families, clean, sums_of(source), Names(source.entries), Recall())
+
+
+def damaged(on: Ground, mutation: Mutation) -> tuple[str | None, Overlay]:
+    """What a mutation altered, and the package with it."""
+    bench = Bench(on.source, on.sums, on.names)
+    altered = mutation.damage(bench)
+    if altered is not None and mutation.resealed:
+        bench.reseal()
+    return altered, bench.overlay()
+
+
+@lru_cache
+def kills_of(name: str, row: Check) -> tuple[Kill, ...]:
+    """Every mutation of one row, without its ablation."""
+    on, made = ground(name), []
+    for mutation in row.mutations:
+        altered, overlay = damaged(on, mutation)
+        report = judge(overlay, on.families, on.clean, overlay.changed, overlay.moved, recall=on.recall)
+        made.append(Kill(row.code, mutation.name, mutation.resealed, altered, report.findings, report.crashes, None))
+    return tuple(made)
+
+
+def ablated(name: str, row: Check) -> frozenset[str]:
+    """The codes that still reject a row's first mutation when its check is taken out."""
+    on = ground(name)
+    _, overlay = damaged(on, row.mutations[0])
+    hidden = frozenset([row.code]) if row.code.startswith(STRUCTURE) else frozenset()
+    fewer = without(on.families, row.code)
+    report = judge(overlay, fewer, on.clean, overlay.changed, overlay.moved, hidden, recall=on.recall)
+    assert not report.crashes, (row.code, report.crashes)
+    return report.codes()
+
+
+@lru_cache
+def kills(name: str) -> tuple[Kill, ...]:
+    """Every mutation of a verifier; the first of each row with what still sees it when its check is taken out."""
+    made: list[Kill] = []
+    for row in table(verifier(name).families):
+        first, *rest = kills_of(name, row)
+        made += [first._replace(without=ablated(name, row)), *rest]
     return tuple(made)
 
 
@@ -121,18 +153,34 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def line_of(one: Kill) -> str:
+    """The first line that a mutation prints under the code it is aimed at, hashes left out; empty when there is none."""
+    line = next((str(finding) for finding in one.findings if finding.code == one.code), "")
+    return re.sub(r"(?i)\b[0-9a-f]{40,64}\b", "<sha256>", line)
+
+
 def golden() -> str:
     """For every code the line that its first mutation prints."""
     lines = []
     for name in NAMES:
         lines.append(f"# {name}")
-        seen = set()
-        for one in kills(name):
-            if one.code not in seen:
-                seen.add(one.code)
-                first = next(finding for finding in one.findings if finding.code == one.code)
-                lines += [f"## {one.mutation}", str(first)]
-    return re.sub(r"\b[0-9a-f]{64}\b", "<sha256>", "\n".join(lines)) + "\n"
+        for row in table(verifier(name).families):
+            first = kills_of(name, row)[0]
+            lines += [f"## {first.mutation}", line_of(first)]
+    return "\n".join(lines) + "\n"
+
+
+def golden_lines() -> dict[tuple[str, str, str], str]:
+    """The golden page as (verifier, code, mutation) -> line."""
+    made, name, mutation = {}, "", ""
+    for line in GOLDEN.read_text().splitlines():
+        if line.startswith("## "):
+            mutation = line[3:]
+        elif line.startswith("# "):
+            name = line[2:]
+        else:
+            made[name, line.split(" ")[0], mutation] = line
+    return made
 
 
 if __name__ == "__main__":

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import pytest
+from checking.check import Check
 
-from tests.verifiers.kill_matrix import GOLDEN, NAMES, PAGE, STRUCTURE, golden, kills, page, table, verifier
+from tests.verifiers.kill_matrix import (
+    GOLDEN,
+    NAMES,
+    PAGE,
+    STRUCTURE,
+    golden,
+    golden_lines,
+    kills,
+    kills_of,
+    line_of,
+    page,
+    table,
+    verifier,
+)
 
 pytestmark = pytest.mark.xdist_group("kill-matrix")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_mutation_is_killed_by_the_code_it_is_aimed_at(name: str) -> None:
-    survivors = [
-        (one.code, one.mutation, one.altered, sorted({finding.code for finding in one.findings}), one.crashes)
-        for one in kills(name)
-        if one.altered is None or one.crashes or one.code not in {finding.code for finding in one.findings}
-    ]
-    assert survivors == []
+ROWS = [(name, row) for name in NAMES for row in table(verifier(name).families)]
+
+
+@pytest.mark.parametrize(("name", "row"), ROWS, ids=[f"{name}:{row.code}" for name, row in ROWS])
+def test_every_mutation_is_killed_by_the_code_it_is_aimed_at(name: str, row: Check) -> None:
+    for one in kills_of(name, row):
+        assert one.altered is not None, one.mutation
+        assert one.crashes == (), one.mutation
+        assert line_of(one), (one.mutation, one.altered, sorted({finding.code for finding in one.findings}))
+    first = kills_of(name, row)[0]
+    assert line_of(first) == golden_lines()[name, row.code, first.mutation]
 
 
 def test_at_least_120_mutations_and_60_coherent_forgeries() -> None:

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 from checking.reading import JsonFault, SumsFault, depth, parse_body, read_document, read_events, read_json, read_sums
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 HASH = "0" * 64
@@ -79,6 +79,7 @@ values = st.recursive(
 )
 
 
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.text(), values, max_size=5))
 def test_what_json_writes_in_our_form_is_read_back(value: dict) -> None:
     text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
@@ -89,6 +90,7 @@ def test_what_json_writes_in_our_form_is_read_back(value: dict) -> None:
     assert read_document(data) == (value, None)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(alphabet='[]{}",:\\ an1\n'))
 def test_depth_is_never_less_than_what_parses(text: str) -> None:
     def deep(value: object) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 
 from checking.rules.decision import gates
 
@@ -25,6 +26,7 @@ def near(random_: random.Random, base: int, share: Fraction) -> int:
     return random_.choice([edge, edge - 1, edge + 1, edge, random_.randint(max(1, base // 2), base * 2)])
 
 
+@cache
 def make(number: int) -> tuple[str, list[dict]]:
     """One generated comparison; a fixed seed each, boundaries more often than not."""
     dice = random.Random(number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from checking.arithmetic import MAIN_PER_ARM, ORDER, RR_WARM, WORKERS
@@ -49,20 +49,35 @@ def engine_of(view: View, engine: str) -> Optional[Row]:
     return found
 
 
+@lru_cache(maxsize=2)
+def _engines(manifest: bytes) -> Dict[str, Row]:
+    """The engines of a manifest's bytes by id; none when it cannot be read."""
+    try:
+        return {one["id"]: one for one in reversed(read_json(manifest)["engines"])}
+    except (JsonFault, KeyError, TypeError):
+        return {}
+
+
 def _engine(engine: str, manifest: Optional[bytes]) -> Optional[Row]:
     """The entry of an engine in a manifest's bytes."""
-    try:
-        return next((one for one in read_json(manifest or b"")["engines"] if one["id"] == engine), None)
-    except (JsonFault, KeyError, TypeError):
-        return None
+    return _engines(manifest or b"").get(engine)
 
 
 def peek(view: View, name: str) -> Any:
     """A document that another family judges: its value, or {} when there is none that can be read."""
+    if not view.has(name):
+        return {}
+    recall = view.recall
     try:
-        return read_json(view.read(name)) if view.has(name) else {}
+        key = (view.digest(name), 0)
+        if recall is not None and key in recall.documents:
+            return recall.documents[key]
+        value = read_json(view.read(name))
     except (JsonFault, Unreadable):
         return {}
+    if recall is not None:
+        recall.documents[key] = value
+    return value
 
 
 class Bodies:

@@ -96,7 +96,7 @@ def derive_co_residency(events: Events) -> Part:
             raise EventsFault(
                 "round %d" % number, "%d listings, %d answers" % (len(seen), len(told)), "one of each a request"
             )
-        for listing, answer in zip(seen, told):  # noqa: B905 - Python 3.8 has no strict
+        for listing, answer in zip(seen, told):
             if answer["served_model"] != answer["model"]:
                 raise EventsFault("round %d" % number, str(answer["served_model"]), "an answer of %s" % answer["model"])
             held = {name: row["reservation_bytes"] for name, row in up(listing).items()}

@@ -128,7 +128,7 @@ def _fits(pattern: str, path: Sequence[str], lengths: Sequence[int]) -> bool:
     steps = pattern.split("/")
     if len(steps) != len(path):
         return False
-    for step, name, length in zip(steps, path, lengths):  # noqa: B905 - Python 3.8 has no strict
+    for step, name, length in zip(steps, path, lengths):
         if step == "-":
             if not (length and int(name) == length - 1):
                 return False

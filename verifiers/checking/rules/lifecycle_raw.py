@@ -129,7 +129,7 @@ def compare(place: str, found: Any, expected: Any) -> Iterator[Tuple[str, str, s
     elif isinstance(expected, list) and isinstance(found, list):
         if len(expected) != len(found):
             yield place, "%d entries" % len(found), "%d" % len(expected)
-        for number, (one, other) in enumerate(zip(found, expected)):  # noqa: B905 - Python 3.8 has no strict
+        for number, (one, other) in enumerate(zip(found, expected)):
             yield from compare(pointer(place, number), one, other)
     elif is_number(found) != is_number(expected) or found != expected:
         yield place, show(found), show(expected)

@@ -146,7 +146,7 @@ def rows(target: Target, more: Tuple[Mutation, ...] = ()) -> Tuple[Check, ...]:
             "a document is UTF-8 without a byte order mark, of whole characters",
             _hold,
             (
-                _bytes("put a byte order mark first", target, lambda data: b"\xef\xbb\xbf" + data),
+                _bytes("put a byte order mark before a document", target, lambda data: b"\xef\xbb\xbf" + data),
                 _bytes("write UTF-16", target, lambda data: data.decode().encode("utf-16")),
                 _bytes(
                     "write a byte that is no UTF-8",
@@ -163,7 +163,7 @@ def rows(target: Target, more: Tuple[Mutation, ...] = ()) -> Tuple[Check, ...]:
             "keys are sorted, two spaces a level, one final newline",
             _hold,
             (
-                _text("drop the final newline", target, lambda text: text.rstrip("\n")),
+                _text("drop the final newline of a document", target, lambda text: text.rstrip("\n")),
                 _text("indent by one space more", target, lambda text: text.replace("\n  ", "\n   ")),
                 _text("write it in one line", target, lambda text: re.sub(r"\n *", "", text) + "\n"),
             ),

@@ -101,7 +101,9 @@ def hold_requalification(subject: Comparison) -> Iterator[Complaint]:
     else:
         right = "not-required" if requalified(subject) else "required"
     if told != right:
-        reason = "the baseline stays" if derived(subject)["decision"] == "baseline" else "by the attempts that are there"
+        reason = (
+            "the baseline stays" if derived(subject)["decision"] == "baseline" else "by the attempts that are there"
+        )
         yield (_at(subject, "/requalification"), told, "%s: %s" % (right, reason))
 
 
