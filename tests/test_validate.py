@@ -265,6 +265,19 @@ def test_the_quick_proof_is_there_for_every_package_schema(name):
     assert shapes.acceptor(SCHEMAS, name) is not None
 
 
+def test_proofs_compiled_together_judge_as_those_compiled_alone():
+    together = shapes.Acceptors(SCHEMAS)
+    document = {"schemaVersion": 1, "comparison": "demo", "samples": [SAMPLE]}
+    broken = {**document, "samples": [{**SAMPLE, "requestSha256": "A" * 64}]}
+    for name in ("ledger.schema.json", "lifecycle-record.schema.json", "decision.schema.json"):
+        accept = together.find(name)
+        assert (accept is None) == (shapes.acceptor(SCHEMAS, name) is None)
+        assert accept is None or not accept(document)
+    accept = together.find("samples.schema.json")
+    assert accept(document)
+    assert not accept(broken)
+
+
 SAMPLE = {
     "offer": "r1-a-main-001", "repetition": 1, "arm": "A", "phase": "main", "worker": "worker-1",
     "requestSha256": "a" * 64, "requestBytes": 1, "responseSha256": "b" * 64, "responseBytes": 2, "status": 200,

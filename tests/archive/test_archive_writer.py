@@ -1,5 +1,6 @@
 """The writer: one input, one archive, whoever writes it and wherever."""
 
+import dataclasses
 import hashlib
 import os
 import random
@@ -12,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from evidence.archive.grammar import Limits
+from evidence.archive.grammar import LIMITS, Limits
 from evidence.build import archive as writer
-from evidence.build.archive import write_archive, write_digests
+from evidence.build.archive import Piece, write_archive, write_digests
 from evidence.errors import EvidenceError
 from tests.archive.packages import base, make, publish
 
@@ -71,6 +72,29 @@ def test_order_umask_locale_time_zone_and_times_make_no_difference(tmp_path):
         lay(tmp_path / "b"), tmp_path / "b.tgz", seed="7", umask="077", LC_ALL="C", TZ="Asia/Seoul", PYTHONHASHSEED="3"
     )
     assert first == second
+
+
+def test_rows_in_order_and_pieces_of_a_file_give_the_same_archive(tmp_path):
+    rows = base.small()
+    spool = tmp_path / "spool"
+    spool.write_bytes(b"before" + b"".join(rows[name] for name in sorted(rows)))
+    start, pieces = 6, []
+    for name in sorted(rows):
+        pieces.append((name, Piece(str(spool), start, len(rows[name]))))
+        start += len(rows[name])
+    assert write_archive(iter(pieces), tmp_path / "a.tgz", "demo", in_order=True) == write_archive(
+        rows.items(), tmp_path / "b.tgz", "demo"
+    )
+    with pytest.raises(EvidenceError, match="order"):
+        write_archive(reversed(pieces), tmp_path / "c.tgz", "demo", in_order=True)
+    assert not (tmp_path / "c.tgz").exists()
+
+
+def test_more_members_than_the_bytes_account_for_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "LIMITS", dataclasses.replace(LIMITS, free_members=3))
+    with pytest.raises(EvidenceError, match="limit-members: 40 members"):
+        write_archive([(f"a{n}", b"") for n in range(40)], tmp_path / "a.tgz", "demo")
+    assert not (tmp_path / "a.tgz").exists()
 
 
 @pytest.mark.parametrize("version", ["python3.10", "python3.11", "python3.12", "python3.13", "python3.14"])

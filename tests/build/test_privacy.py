@@ -106,6 +106,29 @@ def test_an_address_cut_over_the_events_of_a_stream_is_found() -> None:
         assert ("the joined contents", "ip-address", "10.20.30.40") in scan(body, body=True)
 
 
+@pytest.mark.parametrize(("word", "kind"), [("10.1.2.3", "ip-address"), ("ghp_" + "aB3" * 12, "credential")])
+@pytest.mark.parametrize("place", [0, 1, 9, 18, 19])
+def test_what_must_not_be_published_is_found_in_any_event_of_a_stream(word: str, kind: str, place: int) -> None:
+    words = [f" word{n}" for n in range(20)]
+    words[place] = f" {word} "
+    body = "".join(
+        f'data: {{"id":"chatcmpl-0a1b2c3d4e5f","choices":[{{"index":0,"delta":{{"content":"{one}"}}}}]}}\n\n'
+        for one in words
+    )
+    scanner = Scanner(Machine())
+    scanner.scan("body", body.encode(), body=True)
+    assert {found.kind for found in scanner.findings} == {kind}
+
+
+def test_the_id_of_a_stream_is_searched_for_names_too() -> None:
+    body = b'data: {"id":"chatcmpl-beef-01","choices":[{"index":0,"delta":{"content":" w"}}]}\n\n' * 20
+    clean, named = Scanner(Machine()), Scanner(Machine(hosts=(b"beef",)))
+    clean.scan("body", body, body=True)
+    named.scan("body", body, body=True)
+    assert not clean.findings
+    assert {found.kind for found in named.findings} == {"host-name"}
+
+
 def test_ten_thousand_hashes_and_prose_raise_no_finding() -> None:
     chance = random.Random(7)
     lines = [hashlib.sha256(str(n).encode()).hexdigest() for n in range(10_000)]
