@@ -13,6 +13,11 @@ help: ## list the targets
 	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
+# A real engine for the tests marked `engine`. Where it cannot be had they are skipped, unless EVIDENCE_REQUIRE_ENGINE is set.
+.engines/ready: .venv/ready engines/prepare-llama.sh
+	@PYTHON=$(BIN)/python engines/prepare-llama.sh .engines/llama >/dev/null && touch $@ || { \
+	  echo 'no llama.cpp could be prepared: the tests on a real engine will be skipped' >&2; test -z "$$EVIDENCE_REQUIRE_ENGINE"; }
+
 demo: .venv/ready ## the main job: capture, build, validate with mutation controls, show; leaves dist/
 	rm -rf runs/demo dist/demo dist/demo-evaluation.* dist/report.html
 	$(BIN)/evidence capture campaigns/demo/campaign.toml --all --runs runs/demo || test $$? -eq 4  # one aborts on purpose
@@ -37,7 +42,7 @@ lint: .venv/ready
 types: .venv/ready
 	$(BIN)/mypy
 
-tests: .venv/ready
+tests: .venv/ready .engines/ready
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 sums: .venv/ready ## pin archive/, schemas/ and verifiers/ in SHA256SUMS
@@ -62,4 +67,4 @@ bench: ## list the benchmarks
 	@for file in benchmarks/[a-z]*.py; do name=$$(basename $$file .py); printf 'python -m benchmarks.%s\n' $$name; done
 
 clean: ## remove what was made here
-	rm -rf .venv dist runs
+	rm -rf .venv .engines dist runs
