@@ -29,6 +29,7 @@ TARGETS = (
         Target(RULES + name, (EDGES, KILLS))
         for name in (
             "answers.py",
+            "attempt_agreement.py",
             "attempts.py",
             "checksums.py",
             "comparison.py",
@@ -44,6 +45,7 @@ TARGETS = (
             "settings.py",
             "settings_index.py",
             "structure.py",
+            "tree.py",
             "verdict.py",
         )
     ),
