@@ -20,7 +20,7 @@ class Target(NamedTuple):
 
 TARGETS = (
     Target("verifiers/checking/arithmetic.py", ("tests/verifiers/test_arithmetic.py", JUDGES, KILLS), 2),
-    Target("verifiers/checking/reading.py", ("tests/verifiers/test_reading.py", KILLS), 1.5),
+    Target("verifiers/checking/reading.py", ("tests/verifiers/test_reading.py", EDGES, KILLS), 1.5),
     Target("verifiers/checking/check.py", (KILLS, "tests/verifiers/test_command.py")),
     Target("verifiers/checking/package.py", (KILLS, "tests/verifiers/test_command.py")),
     Target("verifiers/checking/shape.py", ("tests/verifiers/test_shapes.py", KILLS)),
@@ -29,6 +29,7 @@ TARGETS = (
         Target(RULES + name, (EDGES, KILLS))
         for name in (
             "answers.py",
+            "attempt_agreement.py",
             "attempts.py",
             "checksums.py",
             "comparison.py",
@@ -44,11 +45,12 @@ TARGETS = (
             "settings.py",
             "settings_index.py",
             "structure.py",
+            "tree.py",
             "verdict.py",
         )
     ),
     *(
-        Target(f"{RULES}lifecycle_{name}.py", ("tests/verifiers/test_lifecycle.py",), 0.4)
+        Target(f"{RULES}lifecycle_{name}.py", (EDGES, "tests/verifiers/test_lifecycle.py"), 0.4)
         for name in ("coresidency", "crash", "events", "figures", "index", "lora", "raw", "record", "shape")
     ),
     Target("evidence/build/decide.py", ("tests/build/test_decide.py", JUDGES, "tests/build/test_package.py"), 2),

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from checking.check import judge
+from checking.damage import Bench
 from checking.reading import JsonFault, parse_body, read_document, read_json, read_sums, shown
 from checking.rules.answers import answer, read_request
 from checking.rules.lifecycle_shape import Shape
+
+from tests.verifiers.kill_matrix import ground
 
 CHAT = read_request(b'{"messages": [], "stream": true}')
 WORD = b'data: {"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
@@ -97,3 +102,52 @@ def test_a_lifecycle_record_whose_experiment_is_no_object_gets_faults_and_no_cra
     damaged.pop("limitations")
     (fault,) = shape.faults({**record, "experiments": [damaged]})
     assert fault.place == "/experiments/0/limitations"
+
+
+def told(verifier: str, code: str, damage: Callable[[Bench], object]) -> list[str]:
+    """The lines of a code that a verifier prints on the forged package with an edit, resealed."""
+    on = ground(verifier)
+    bench = Bench(on.source, on.sums, on.names)
+    damage(bench)
+    bench.reseal()
+    overlay = bench.overlay()
+    report = judge(overlay, on.families, on.clean, overlay.changed, overlay.moved)
+    assert not report.crashes
+    return [str(finding) for finding in report.findings if finding.code == code]
+
+
+def weighted(bench: Bench) -> tuple[str, list[str]]:
+    """A profile with an index and checksums, and the names of its shards."""
+    for one in bench.load("model-identities.json")["profiles"]:
+        if bench.has(f"weights/{one['id']}.sha256") and one["sourceIndexSha256"] is not None:
+            index = bench.load(f"weights/{one['id']}.source-index")
+            return one["id"], sorted(set(index["weight_map"].values()))
+    raise AssertionError("no such profile in the forged package")
+
+
+def test_every_shard_of_an_index_has_a_line_in_the_checksums() -> None:
+    def drop_line(bench: Bench) -> None:
+        profile, shards = weighted(bench)
+        name = f"weights/{profile}.sha256"
+        kept = [
+            line
+            for line in bench.read(name).splitlines(keepends=True)
+            if not line.endswith(f"  {shards[-1]}\n".encode())
+        ]
+        bench.put(name, b"".join(kept))
+
+    (line,) = told("verify-converged", "model-weights", drop_line)
+    assert "found no line for model-" in line
+    assert "expected one for every shard" in line
+
+
+def test_every_shard_of_an_index_has_a_hash_in_the_identities() -> None:
+    def drop_hash(bench: Bench) -> None:
+        profile, shards = weighted(bench)
+        with bench.edit("model-identities.json") as value:
+            for one in value["profiles"]:
+                if one["id"] == profile:
+                    one["artifacts"] = [row for row in one["artifacts"] if row["path"] != shards[-1]]
+
+    lines = told("verify-converged", "model-weights", drop_hash)
+    assert any("found no hash of model-" in line and "every shard of its index" in line for line in lines), lines
