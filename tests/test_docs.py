@@ -24,6 +24,7 @@ import click
 import pytest
 
 from evidence.archive import layout
+from evidence.archive.inputs import guide_facts
 from evidence.campaign.model import ADAPTERS
 from evidence.cli import main
 from evidence.manners import EXIT_CODES
@@ -76,7 +77,8 @@ def demo() -> dict[str, bytes]:
         if name.endswith("-index.json"):
             for old, new in renewed.items():
                 files[name] = files[name].replace(old, new)
-    return seal(files)
+    facts = guide_facts(json.loads(files["manifest.json"]))
+    return seal({**files, "README.md": "\n\n".join(["# A forged package", *facts, ""]).encode()})
 
 
 def seal(files: dict[str, bytes]) -> dict[str, bytes]:
