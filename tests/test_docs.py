@@ -24,12 +24,11 @@ import click
 import pytest
 
 from evidence.archive import layout
-from evidence.archive.inputs import guide_facts
 from evidence.campaign.model import ADAPTERS
 from evidence.cli import main
 from evidence.manners import EXIT_CODES
 from tests.archive.packages import lay, publish
-from tests.verifiers.forged_package import Forge
+from tests.verifiers.forged_package import Forge, guide
 from tests.worked_comparison import PAGE, render
 
 ROOT = Path(__file__).parents[1]
@@ -77,8 +76,7 @@ def demo() -> dict[str, bytes]:
         if name.endswith("-index.json"):
             for old, new in renewed.items():
                 files[name] = files[name].replace(old, new)
-    facts = guide_facts(json.loads(files["manifest.json"]))
-    return seal({**files, "README.md": "\n\n".join(["# A forged package", *facts, ""]).encode()})
+    return seal({**files, "README.md": guide(json.loads(files["manifest.json"]))})
 
 
 def seal(files: dict[str, bytes]) -> dict[str, bytes]:
