@@ -28,7 +28,7 @@ from evidence.campaign.model import ADAPTERS
 from evidence.cli import main
 from evidence.manners import EXIT_CODES
 from tests.archive.packages import lay, publish
-from tests.verifiers.forged_package import Forge
+from tests.verifiers.forged_package import Forge, guide
 from tests.worked_comparison import PAGE, render
 
 ROOT = Path(__file__).parents[1]
@@ -76,7 +76,7 @@ def demo() -> dict[str, bytes]:
         if name.endswith("-index.json"):
             for old, new in renewed.items():
                 files[name] = files[name].replace(old, new)
-    return seal(files)
+    return seal({**files, "README.md": guide(json.loads(files["manifest.json"]))})
 
 
 def seal(files: dict[str, bytes]) -> dict[str, bytes]:
