@@ -233,7 +233,7 @@ class Comparison:
                 "launches": launches(setting, value, ready),
                 "timeline": marks,
                 "client": {"late": False, "limitSeconds": 0.05, "loopLagP99Seconds": 0.001, "loopLagMaxSeconds": 0.002,
-                           "sendLagP99Seconds": 0.0003, "sendLagMaxSeconds": 0.0004, "processorShare": 0.2,
+                           "sendLagP99Seconds": 0.000021, "sendLagMaxSeconds": 0.000021, "processorShare": 0.2,
                            "wallClockStepped": False, "clock": "monotonic"},
                 "logFindings": [],
             }

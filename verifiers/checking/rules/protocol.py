@@ -318,24 +318,6 @@ def hold_synthetic(subject: Comparison) -> Iterator[Complaint]:
             )
 
 
-def hold_client(subject: Comparison) -> Iterator[Complaint]:
-    """The client says that it was late whenever its own figures say so."""
-    for place, arm in enumerate(subject.data["arms"]):
-        client = arm["client"]
-        if client is None:
-            continue
-        at = _at(subject, place, "/client")
-        for name in ("loopLag", "sendLag"):
-            if client[name + "P99Seconds"] > client[name + "MaxSeconds"]:
-                yield (at + "/" + name + "P99Seconds", str(client[name + "P99Seconds"]), "at most the greatest")
-            if client[name + "P99Seconds"] > client["limitSeconds"] and not client["late"]:
-                yield (
-                    at + "/late",
-                    "false",
-                    "true: %s s is over %s s" % (client[name + "P99Seconds"], client["limitSeconds"]),
-                )
-
-
 def hold_log_window(subject: Comparison) -> Iterator[Complaint]:
     """A finding in an engine's log lies in the main window of its arm."""
     for place, arm in enumerate(subject.data["arms"]):

@@ -8,7 +8,8 @@ from typing import Any, Dict, List, Tuple
 
 from checking.check import Check, Family, Mutation
 from checking.package import View
-from checking.rules import protocol, receipts, samples, settings_index, shapes, verdict
+from checking.rules import agreement, protocol, receipts, samples, settings_index, shapes, verdict
+from checking.rules import agreement_lies as told
 from checking.rules import receipt_lies as more
 from checking.rules import settings_lies as lies
 from checking.rules.comparison import ARMS, Comparison, ledgers_below
@@ -169,10 +170,18 @@ _CHECKS = (
     ),
     _c(
         "client-late",
-        "the client says that it was late whenever its figures say so",
-        protocol.hold_client,
+        "the client was late when its figures say so, and only then",
+        agreement.hold_late,
         lie("deny that the client was late", lies.drop_client_lag),
         lie("make a percentile greater than the greatest", lies.swap_client_lag),
+        lie("deny a late client by its greatest send lag alone", told.hide_send_lag),
+    ),
+    _c(
+        "client-lag",
+        "the client's send lag is the greatest of its main samples",
+        agreement.hold_send_lag,
+        lie("tell a smaller send lag than a main sample had", told.shrink_send_lag),
+        lie("let a main sample leave late and not say so", told.lag_quietly),
     ),
     _c(
         "log-window",
