@@ -15,13 +15,13 @@ sys.path[:] = [path for path in sys.path if os.path.abspath(path) != HOME] + [HO
 
 from checking.command import Verifier, main  # noqa: E402
 from checking.limits import NOT_PROVED  # noqa: E402
-from checking.rules import attempts, attempts_agreement, checksums, identities, matrix, prefill_decode, structure  # noqa: E402
+from checking.rules import attempt_agreement, attempts, checksums, identities, matrix, prefill_decode, structure  # noqa: E402
 
 VERIFIER = Verifier(
     name="verify-converged",
     learns=__doc__ or "",
     families=(
-        attempts_agreement.FAMILY,
+        attempt_agreement.FAMILY,
         attempts.INDEX_FAMILY,
         matrix.FAMILY,
         identities.FAMILY,

@@ -31,12 +31,10 @@ SCHEMAS = (
     "model-identities", "offers", "pd-index", "recipes", "registry", "rule", "runtime-matrix", "samples",
     "settings-index", "snapshots",
 )  # fmt: skip
-MODULES = ("__init__", "arithmetic", "check", "command", "damage", "limits", "package", "reading", "shape")
 FIXED = frozenset(
     [*TOOLS, *DOCUMENTS, "SHA256SUMS"]
     + ["results/%s.json" % name for name in INDICES]
     + ["schemas/%s.schema.json" % name for name in SCHEMAS]
-    + ["checking/%s.py" % name for name in MODULES]
 )
 _ID = r"[a-z0-9][a-z0-9.-]*"
 PLACES = re.compile(
@@ -48,7 +46,7 @@ PLACES = re.compile(
     r"|models/{id}\.json|source-definitions/{id}\.[A-Za-z0-9]+"
     r"|weights/{id}\.(?:source-index|sha256)"
     r"|registry-{id}/(?:manifest\.json|probes/{id}\.json)"
-    r"|checking/rules/[a-z_]+\.py"
+    r"|checking/(?:rules/)?[a-z_]+\.py"  # other releases have other modules, and each runs its own
     r"|settings/{id}\.env|rules/{id}\.(?:native|rr|exact|native-pd)\.json".format(id=_ID)
 )
 _WEIGHTS = re.compile(r"weights/(.+)\.(?:source-index|sha256)")
@@ -129,8 +127,7 @@ CHECKS = (
             _add("lay a file of import paths into the top folder", "extra.pth", b"import os\n"),
             _add("lay a start-up hook beside the verifiers", "sitecustomize.py", b"import builtins\n"),
             _add("shadow the JSON reader of the verifiers", "json.py", b"loads = dict\n"),
-            _add("shadow the JSON reader inside the rules", "checking/json.py", b"loads = dict\n"),
-            _add("lay a page among the rules", "checking/rules/NOTES.txt", b"all is well\n"),
+            _add("lay a compiled module among the rules", "checking/rules/settings.pyc", b"\0"),
             _add("add a verifier that is none", "verify-everything.py", b"print('verified')\n"),
             _add("add a folder that no page names", "notes/summary.md", b"all is well\n"),
             _add("add a report beside the indices", "results/summary.json", b"{}\n"),
