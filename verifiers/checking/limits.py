@@ -27,7 +27,11 @@ what a verified package does not prove:
   12. Significance.
       three paired repetitions and fixed gates are a protocol, not a confidence interval;
   13. That the verifier itself is the one you think.
-      the copy in an archive came with it: compare it with the repository's.
+      the copy in an archive came with it: compare it with the repository's;
+  14. Words.
+      blockers, messages, scopes and notes are the publisher's sentences, and are not derived;
+  15. One functional request's time.
+      an attempt's clocks are held together in the middle of its requests, not one by one.
 
 exit codes: 0 verified, 1 rejected, 2 could not run, 3 a mutation control was not rejected
 """

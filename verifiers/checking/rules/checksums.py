@@ -120,6 +120,8 @@ def hold_digests(subject: Sums) -> Iterator[Complaint]:
                 if subject.kinds.get(name) == "file":
                     yield (name, error.reason, "a readable file")
                 continue
+        else:
+            subject.view.reads.add(name)  # known from an earlier family, and compared here all the same
         subject.compared += 1
         if digest != listed:
             yield (name, "sha256 " + digest, listed)
