@@ -56,7 +56,9 @@ def write_archive(
     if not grammar.component_fits(top.encode("utf-8", "backslashreplace")):
         raise EvidenceError(f"{path.name}: top folder {top!r} is outside the alphabet", "rename the campaign", code=1)
     # What UTF-8 cannot carry gets a backslash, and the grammar refuses that.
-    rows: Iterable[_Row] = ((f"{top}/{name}".encode("utf-8", "backslashreplace"), content) for name, content in entries)
+    rows: Iterable[_Row] = (
+        (f"{top}/{name}".encode("utf-8", "backslashreplace"), content) for name, content in entries
+    )
     if not in_order:
         rows = sorted(rows, key=lambda row: row[0])
     try:
