@@ -90,7 +90,8 @@ def pack(run: Run, folder_id: str, campaign: Campaign, tree: Tree, *, requalifie
         date_control=arms.date_control(run, comparison),
         arms=begun,
     )
-    decision = decide(record, samples, ledgers, snapshots, requalified=requalified)
+    dated = campaign.profiles[case.profile].date_sensitive
+    decision = decide(record, samples, ledgers, snapshots, requalified=requalified, date_sensitive=dated)
     folder = f"{FOLDER}/{folder_id}"
     files = records.SettingsFiles(
         comparison=tree.add(f"{folder}/comparison.json", records.to_bytes(record)),

@@ -56,10 +56,12 @@ def decide(
     snapshots: Sequence[records.Snapshot],
     *,
     requalified: bool = False,
+    date_sensitive: bool = False,
 ) -> records.Decision:
     """The decision that follows from what was recorded.
 
-    `requalified` says that an attempt of its own with the candidate's setting has succeeded since.
+    `requalified` says that an attempt of its own with the candidate's setting has succeeded since; `date_sensitive`
+    that the profile's rendered input depends on the date, so that a comparison without a control of it proves nothing.
     """
     pairs = [
         Pair(
@@ -71,7 +73,7 @@ def decide(
     ]
     gates = [GATES[name](pairs) for name in records.KIND_GATES[comparison.kind]]
     failed = [gate.gate for gate in gates if gate.holds is not True]
-    found = _disqualifications(comparison, samples, ledgers, snapshots)
+    found = _disqualifications(comparison, samples, ledgers, snapshots, date_sensitive)
     decision = "baseline" if failed or found else "candidate"
     return records.Decision(
         comparison=comparison.id,
@@ -228,6 +230,7 @@ def _disqualifications(
     samples: Sequence[Sample],
     ledgers: Ledgers,
     snapshots: Sequence[records.Snapshot],
+    date_sensitive: bool,
 ) -> list[Disqualification]:
     mains = [s for s in samples if s.phase == "main"]
     causes: dict[str, list[str]] = {code: [] for code in DISQUALIFIERS}
@@ -260,6 +263,8 @@ def _disqualifications(
             causes["DATE_INPUT_DIFFERS"].append(
                 f"{different} different rendered inputs in {len(ids)} readings, expected one in {expected}"
             )
+    elif date_sensitive:
+        causes["DATE_INPUT_DIFFERS"].append("the profile is date-sensitive and nobody read the rendered input")
     return [
         Disqualification(code, rows[0] if len(rows) == 1 else f"{rows[0]} and {len(rows) - 1} more")
         for code, rows in causes.items()

@@ -248,3 +248,16 @@ def test_a_complete_run_that_lacks_an_arm_is_refused(world: World) -> None:
     message = refused(world)
     assert "expected r1-a to r3-b in order" in message
     assert "samples, expected" in message
+
+
+def test_a_date_sensitive_profile_without_a_date_control_is_not_qualified(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    told = world.campaign.path.read_text()
+    world.campaign.path.write_text(told.replace('id = "one"', 'id = "one"\ndate_sensitive = true', 1))
+    world.compare()
+    built = world.build(preparation=True)
+    decision = load(built.archive, "results/settings/compare-1/decision.json")
+    assert [one["code"] for one in decision["disqualifications"]] == ["DATE_INPUT_DIFFERS"]
+    assert (decision["performanceComparisonQualified"], decision["decision"]) == (False, "baseline")
+    found = validate.validate(built.archive, source_root=built.retained, verify_results=True, quiet=True)
+    assert found.exit_code == 0, found.render("text")

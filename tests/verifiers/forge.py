@@ -94,7 +94,7 @@ def receipt(sequence: int, offer: str | None, start: float, end: float, request:
         "startedSeconds": round(start, 9),
         "endedSeconds": round(end, 9),
         "requestHeaders": headers,
-        "responseHeaders": {"content-type": "text/event-stream"},
+        "responseHeaders": {"content-type": "text/event-stream" if response[:5] == b"data:" else "application/json"},
     }
 
 
@@ -244,7 +244,7 @@ class Comparison:
                 "arm": arm,
                 "takenSeconds": taken,
                 "source": "synthetic",
-                "method": "what the synthetic engine says that it holds",
+                "method": f"what the synthetic engine says that it holds; device-1: {memory + 4096} bytes of it",
                 "devices": [{"device": f"device-{n}", "worker": f"worker-{n}", "usedBytes": memory + n * 4096,
                              "totalBytes": 1 << 34, "reason": None} for n in (1, 2)],
             }

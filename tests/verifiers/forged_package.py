@@ -167,9 +167,9 @@ class Incomplete:
         self.bodies = {key: data for key, data in whole.bodies.items() if key in cited}
         arms = whole.data["arms"][:2]
         arms[1].update(wallSeconds=None, client=None)
-        arms[1]["timeline"].update(firstMainSeconds=None, lastMainSeconds=None)
+        arms[1]["timeline"].update(lastMainSeconds=None)
         self.data = {**whole.data, "id": self.name, "comparison": "aborted", "arms": arms, "reason": "RUNNER_DIED",
-                     "message": "the runner was killed", "abortedAt": None, "abortedSeconds": None}  # fmt: skip
+                     "message": "the runner was killed", "abortedAt": None, "abortedSeconds": 66.5}  # fmt: skip
         self.offers: list[dict] = []
         receipts = {
             row["requestId"]: (worker.split(".")[1], row)

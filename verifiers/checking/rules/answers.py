@@ -18,7 +18,7 @@ NO_DONE = frozenset(("transformers-serve",))
 
 
 class Answer(NamedTuple):
-    """What follows from a body."""
+    """What follows from a body. `name` is the id that the engine gave it, `models` the models that it names."""
 
     classification: str
     finish_reason: Optional[str]
@@ -26,6 +26,8 @@ class Answer(NamedTuple):
     completion_tokens: Optional[int]
     text: str
     reasoning: str
+    name: Optional[str] = None
+    models: Tuple[str, ...] = ()
 
 
 def _nothing(classification: str) -> Answer:
@@ -66,6 +68,10 @@ def _usage(value: Any) -> Tuple[Optional[int], Optional[int]]:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _word(value: Any) -> Optional[str]:
+    return value if isinstance(value, str) and value else None
 
 
 def answer(transport: str, status: Optional[int], request: Request, body: bytes, owes_done: bool) -> Answer:
@@ -155,11 +161,18 @@ def _stream(body: bytes, kind: str, owes_done: bool) -> Answer:
     text: List[str] = []
     reasoning: List[str] = []
     tools = False
+    name: Optional[str] = None
+    models: List[str] = []
     before: Any = None
     for value in objects:
         if value is before:
             continue  # the same object again, as events that differ in their text alone share one
         before = value
+        if name is None:
+            name = _word(value.get("id"))
+        model = _word(value.get("model"))
+        if model is not None and model not in models:
+            models.append(model)
         said = value.get("usage")
         if isinstance(said, dict):
             usage = said
@@ -175,6 +188,7 @@ def _stream(body: bytes, kind: str, owes_done: bool) -> Answer:
         if isinstance(choice.get("finish_reason"), str):
             finish = choice["finish_reason"]
     read = _settle(finish, _usage(usage), "".join(text), "".join(reasoning), tools)
+    read = read._replace(name=name, models=tuple(models))
     if finish is None or (owes_done and not any(event.data == "[DONE]" for event in events)):
         return read._replace(classification="UPSTREAM_PARTIAL")
     return read
@@ -184,6 +198,12 @@ def _document(body: bytes, kind: str) -> Answer:
     value = read_body(body)
     if not isinstance(value, dict):
         return _nothing("MALFORMED")
+    model = _word(value.get("model"))
+    read = _plain(value, kind)
+    return read._replace(name=_word(value.get("id")), models=() if model is None else (model,))
+
+
+def _plain(value: Dict[str, Any], kind: str) -> Answer:
     if value.get("error") is not None:
         return _nothing("HTTP_ERROR")
     usage = _usage(value.get("usage"))

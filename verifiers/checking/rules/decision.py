@@ -23,6 +23,7 @@ from checking.arithmetic import (
     nearest_rank,
     written,
 )
+from checking.rules.agreement import date_sensitive
 from checking.rules.comparison import ARMS, Comparison, arm_id
 
 Row = Dict[str, Any]
@@ -175,7 +176,7 @@ def disqualifications(subject: Comparison) -> List[str]:
         "TOKENS_UNKNOWN": any(told is None or told.completion_tokens is None for _, told in main),
         "MEMORY_UNKNOWN": data["kind"] == "memory" and bool(unknown),
         "LOG_FINDING": any(arm["logFindings"] for arm in data["arms"]),
-        "DATE_INPUT_DIFFERS": data["dateControl"] is not None
+        "DATE_INPUT_DIFFERS": (data["dateControl"] is not None or date_sensitive(subject))
         and (len({one["tokenIdsSha256"] for one in ids}) != 1 or len(ids) != len(ORDER) * WORKERS),
         "TTFT_UNKNOWN": any(row["ttftSeconds"] is None for row, _ in main),
         "WALL_CLOCK": any(arm["client"]["wallClockStepped"] for arm in data["arms"]),

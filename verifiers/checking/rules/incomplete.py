@@ -10,7 +10,7 @@ from checking.check import Check, Complaint, Family, Mutation, Scope
 from checking.damage import Bench
 from checking.package import View
 from checking.reading import shown
-from checking.rules import protocol, receipts, samples, shapes
+from checking.rules import aborted_lies, protocol, receipts, samples, shapes
 from checking.rules.comparison import LEDGER, OFFERS, Bodies, Comparison, Row, arm_id, ledgers_below, peek
 from checking.rules.forgery import Desk
 from checking.rules.settings_index import folders
@@ -744,6 +744,10 @@ CHECKS = (
         "what is whole is not incomplete, and an abort comes after its arms",
         hold_reason,
         (lie("abort before the beginning", _data(_abort_early)),),
+    ),
+    *(
+        Check(code, truth, hold, tuple(lie(name, tell) for name, tell in lies))
+        for code, truth, hold, lies in aborted_lies.ROWS
     ),
 )
 

@@ -30,6 +30,15 @@ def moment(text: str) -> float:
         return 0.0
 
 
+def stamp(run: str) -> float:
+    """When a run began by its id, `<name>-20261130t081500.123456z`, as seconds since 1970; 0 when it does not tell."""
+    try:
+        told = datetime.strptime(run.rpartition("-")[2].upper(), "%Y%m%dT%H%M%S.%fZ")
+    except ValueError:
+        return 0.0
+    return (told - datetime(1970, 1, 1)).total_seconds()
+
+
 def _at(subject: Comparison, place: int, rest: str = "") -> str:
     return "%s#/arms/%d%s" % (subject.path("comparison.json"), place, rest)
 
@@ -240,7 +249,10 @@ def hold_moments(subject: Comparison) -> Iterator[Complaint]:
 
 
 def hold_snapshots(subject: Comparison) -> Iterator[Complaint]:
-    """One snapshot an arm, of one source, each naming every device with its worker once."""
+    """One snapshot an arm, of one source, each naming every device with its worker once.
+
+    What follows a semicolon in the method are figures of that snapshot: of a GPU, what each engine's processes hold.
+    """
     at = subject.path("snapshots.json") + "#/snapshots/"
     right = list(ARMS[: len(subject.data["arms"])])
     told = [arm_id(one) for one in subject.snapshots]
@@ -251,12 +263,9 @@ def hold_snapshots(subject: Comparison) -> Iterator[Complaint]:
         seen = sorted((row["device"], row["worker"]) for row in one["devices"])
         if seen != devices:
             yield ("%s%d/devices" % (at, place), shown(seen), shown(devices))
-        if (one["source"], one["method"]) != (subject.snapshots[0]["source"], subject.snapshots[0]["method"]):
-            yield (
-                "%s%d/source" % (at, place),
-                one["source"],
-                "the source of the first: " + subject.snapshots[0]["source"],
-            )
+        told, first = (row["source"] + ", " + row["method"].split(";")[0] for row in (one, subject.snapshots[0]))
+        if told != first:
+            yield ("%s%d/source" % (at, place), told, "the source of the first: " + first)
 
 
 def hold_snapshot_moment(subject: Comparison) -> Iterator[Complaint]:

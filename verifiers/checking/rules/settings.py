@@ -196,6 +196,12 @@ _CHECKS = (
         lie("control the date on one worker alone", lies.forget_a_reading),
     ),
     _c(
+        "date-tokens",
+        "readings of one hash tell one number of tokens",
+        agreement.hold_date_tokens,
+        lie("tell more tokens in one reading of the date control", told.count_more_tokens),
+    ),
+    _c(
         "sample-offers",
         "exactly the planned offers, in their order",
         samples.hold_offers,
@@ -225,6 +231,19 @@ _CHECKS = (
         "every request of a phase is the one fixed body",
         samples.hold_fixed_body,
         lie("ask one main request something easier", lies.ask_something_easier),
+    ),
+    _c(
+        "model-one",
+        "one model is asked for, and one answers",
+        agreement.hold_models,
+        lie("ask another model in the main body", told.ask_another_model),
+        lie("let another model answer once", told.answer_as_another),
+    ),
+    _c(
+        "answer-own",
+        "no two main samples have one answer",
+        agreement.hold_answer_ids,
+        lie("give a main sample the answer of another", told.answer_twice),
     ),
     _c(
         "body-stored",
@@ -353,6 +372,21 @@ _CHECKS = (
         lie("end an exchange before it began", more.end_first),
     ),
     _c(
+        "receipt-fits",
+        "path, status and content type of a receipt fit its exchange",
+        agreement.hold_fitting,
+        lie("let a chat request have gone to the embeddings path", told.receive_elsewhere),
+        lie("let a stream have come as a page", told.answer_html),
+        lie("let the recorder have seen another good status", told.other_status),
+    ),
+    _c(
+        "receipt-offset",
+        "one offset lays every receipt of a ledger inside its sample",
+        agreement.hold_clocks,
+        lie("move the receipts of a main batch ten seconds on", told.shift_main_receipts),
+        lie("exchange the times of two receipts", told.exchange_receipt_times),
+    ),
+    _c(
         "receipt-copy",
         "no receipt is a copy of another",
         receipts.hold_copies,
@@ -436,6 +470,7 @@ _CHECKS = (
         lie("overlook an engine error", more.keep_log_error),
         lie("overlook a stepped wall clock", more.step_clock),
         lie("overlook a late client", more.be_late),
+        Mutation("take the date control away from a date-sensitive comparison", told.forget_date_control),
     ),
     _c(
         "decision-qualified",
