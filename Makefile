@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= auto
 
-.PHONY: help demo test check format lint types tests sums bench clean
+.PHONY: help demo test check format lint types tests sums mutants fuzz bench clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort
@@ -12,6 +12,11 @@ help: ## list the targets
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
+
+# A real engine for the tests marked `engine`. Where it cannot be had they are skipped, unless EVIDENCE_REQUIRE_ENGINE is set.
+.engines/ready: .venv/ready engines/prepare-llama.sh
+	@PYTHON=$(BIN)/python engines/prepare-llama.sh .engines/llama >/dev/null && touch $@ || { \
+	  echo 'no llama.cpp could be prepared: the tests on a real engine will be skipped' >&2; test -z "$$EVIDENCE_REQUIRE_ENGINE"; }
 
 demo: .venv/ready ## the main job: capture, build, validate with mutation controls, show; leaves dist/
 	rm -rf runs/demo dist/demo dist/demo-evaluation.* dist/report.html
@@ -37,7 +42,7 @@ lint: .venv/ready
 types: .venv/ready
 	$(BIN)/mypy
 
-tests: .venv/ready
+tests: .venv/ready .engines/ready
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 sums: .venv/ready ## pin archive/, schemas/ and verifiers/ in SHA256SUMS
@@ -47,8 +52,19 @@ sums: .venv/ready ## pin archive/, schemas/ and verifiers/ in SHA256SUMS
 sums-check: .venv/ready
 	$(BIN)/python -m evidence.sums --check
 
+.venv/mutants-ready: .venv/ready
+	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -e '.[dev,mutants]'
+	@touch $@
+
+mutants: .venv/mutants-ready ## alter the judging code and ask whether a test sees it (SAMPLE=240)
+	$(BIN)/python -m mutants $(if $(SAMPLE),--sample $(SAMPLE))
+
+SECONDS ?= 10
+fuzz: .venv/ready ## try every reader with mutated input, SECONDS=10 for each
+	$(BIN)/python -m fuzz --seconds $(SECONDS)
+
 bench: ## list the benchmarks
 	@for file in benchmarks/[a-z]*.py; do name=$$(basename $$file .py); printf 'python -m benchmarks.%s\n' $$name; done
 
 clean: ## remove what was made here
-	rm -rf .venv dist runs
+	rm -rf .venv .engines dist runs

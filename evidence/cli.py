@@ -13,7 +13,7 @@ import click
 
 from evidence import __version__
 from evidence.errors import EvidenceError
-from evidence.manners import EXITS, Group, example, is_quiet
+from evidence.manners import EXITS, Group, complain, example, is_quiet
 
 HERE = click.Path(path_type=Path)
 TABLES = click.Choice(["table", "markdown", "json"])
@@ -78,7 +78,10 @@ def capture(campaign: Path, names: tuple[str, ...], everything: bool, runs: Path
     from evidence.capture.session import capture as carry_out
 
     if everything == bool(names):
-        raise EvidenceError("found neither or both of --case and --all, expected one of them")
+        raise EvidenceError(
+            "found neither or both of --case and --all, expected one of them",
+            "--all captures everything in the campaign, --case NAME one part of it",
+        )
     results = []
     for name in read_campaign(campaign).names() if everything else names:
         result = carry_out(campaign, name, runs, quiet=is_quiet() or as_json)
@@ -86,6 +89,11 @@ def capture(campaign: Path, names: tuple[str, ...], everything: bool, runs: Path
         if not as_json:
             words = [name, "complete" if result.complete else "incomplete", result.outcome, result.reason]
             click.echo(f"{': '.join(word for word in words if word)}: {result.run}")
+        if not result.complete:
+            complain(
+                f"{name}: {result.message or result.reason}",
+                f"{result.run} holds what was recorded; `evidence build` packages it as incomplete",
+            )
         if result.reason == "OPERATOR":
             break
     if as_json:

@@ -106,10 +106,17 @@ class Group(click.Group):
     command_class = Command
     group_class = type
 
-    def main(self, args: Sequence[str] | None = None, *rest: Any, standalone_mode: bool = True, **settings: Any) -> Any:
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
         """Runs a command line and ends the process with its exit code."""
         try:
-            ended = super().main(args, *rest, standalone_mode=False, **settings)
+            ended = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx else "evidence"
             complain(_plain(error.format_message()), f"see `{path} --help`")

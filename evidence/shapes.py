@@ -27,48 +27,64 @@ _ARRAY = {"items", "minItems", "maxItems", "uniqueItems"}
 _OBJECT = {"properties", "required", "additionalProperties", "propertyNames", "minProperties", "maxProperties"}
 
 
+_SCALAR = _SILENT | _STRING | _NUMBER | {"type", "enum", "const"}
+
+
 class Unsupported(Exception):
     """A schema uses a keyword, or uses it in a way, that is left to jsonschema."""
 
 
 def acceptor(schemas: Mapping[str, Any], name: str) -> Callable[[Any], bool] | None:
     """Return the function for `schemas[name]` (keys are the `$id`s), or None when only jsonschema can judge it."""
-    compiler = _Compiler(schemas)
-    try:
-        entry = compiler.reference(f"{name}#")
-    except Unsupported:
-        return None
-    exec("\n".join(compiler.lines), compiler.values)  # noqa: S102  # made of this project's pinned schemas alone
-    accept: Callable[[Any], bool] = compiler.values[entry]
-    return accept
+    return Acceptors(schemas).find(name)
 
 
-class _Compiler:
+class Acceptors:
+    """The functions for a set of schemas, each compiled when first asked for; what they share is compiled once."""
+
     def __init__(self, schemas: Mapping[str, Any]) -> None:
         self._schemas = schemas
         self._known: dict[str, str] = {}
-        self.lines: list[str] = []
-        self.values: dict[str, Any] = {}
+        self._lines: list[str] = []
+        self._values: dict[str, Any] = {}
+
+    def find(self, name: str) -> Callable[[Any], bool] | None:
+        """Return the function for the schema of this name, as `acceptor` does."""
+        try:
+            entry = self._reference(f"{name}#")
+        except Unsupported:
+            # What was compiled half-way must not be taken for known.
+            self._known, self._lines, self._values = {}, [], {}
+            return None
+        exec("\n".join(self._lines), self._values)  # noqa: S102  # made of this project's pinned schemas alone
+        self._lines = []
+        accept: Callable[[Any], bool] = self._values[entry]
+        return accept
 
     def _keep(self, value: Any) -> str:
-        name = f"k{len(self.values)}"
-        self.values[name] = value
+        name = f"k{len(self._values)}"
+        self._values[name] = value
         return name
 
-    def reference(self, reference: str) -> str:
+    def _reference(self, reference: str) -> str:
         """Return the name of the function for `file#/pointer`."""
         if reference in self._known:
             return self._known[reference]
+        file = reference.partition("#")[0]
+        schema = self._schema(reference)
         name = self._known[reference] = f"f{len(self._known)}"
+        test = self._test(schema, "x", file)
+        self._lines.append(f"def {name}(x):\n    return {test}")
+        return name
+
+    def _schema(self, reference: str) -> Any:
         file, _, pointer = reference.partition("#")
         schema = self._schemas.get(file)
         for part in pointer.strip("/").split("/") if pointer else ():
             schema = schema.get(part) if isinstance(schema, dict) else None
         if schema is None:
             raise Unsupported(reference)
-        test = self._test(schema, "x", file)
-        self.lines.append(f"def {name}(x):\n    return {test}")
-        return name
+        return schema
 
     def _test(self, schema: Any, x: str, file: str) -> str:
         """Return an expression that is true only for values of the variable `x` that fit the schema."""
@@ -119,7 +135,10 @@ class _Compiler:
     def _combine(self, key: str, value: Any, x: str, file: str) -> str:
         if key == "$ref":
             target = value if not value.startswith("#") else file + value
-            return f"{self.reference(target)}({x})"
+            schema = self._schema(target)
+            if isinstance(schema, dict) and schema.keys() <= _SCALAR:
+                return f"({self._test(schema, x, target.partition('#')[0])})"  # a call would cost more than the test
+            return f"{self._reference(target)}({x})"
         if key in ("const", "enum"):
             # Equality of JSON is not Python's (true is not 1), so only the same type is accepted here.
             options = [value] if key == "const" else value
@@ -165,7 +184,7 @@ class _Compiler:
     def _function(self, schema: Any, file: str) -> str:
         name = self._keep(None)
         test = self._test(schema, "x", file)
-        self.lines.append(f"def {name}(x):\n    return {test}")
+        self._lines.append(f"def {name}(x):\n    return {test}")
         return name
 
     def _object(self, used: dict[str, Any], x: str, file: str) -> list[str]:

@@ -5,7 +5,7 @@
     checksums    `SHA256SUMS` lists exactly what is there, with its digests
     schemas      every JSON file is strict JSON and fits its schema
     trusted      verifiers, proxy and schemas inside are byte for byte the ones shipped here, or a published set
-    inputs       hashes that package files state of one another are true
+    inputs       what package files state of one another is true, and nothing lies there that a package does not have
     retained     the files that a repository keeps are the archive's bytes
     verify-*.py  the trusted verifiers, with mutation controls, on an unpacked copy
 
@@ -114,7 +114,7 @@ def _examine(
 
 
 def _wanted(name: bytes) -> bool:
-    return name.endswith(b".json") or name.endswith(b"/SHA256SUMS")
+    return name.endswith((b".json", b"/SHA256SUMS")) or (name.endswith(b"/README.md") and name.count(b"/") == 1)
 
 
 def _findings(refusals: Iterable[Refusal]) -> list[Finding]:
@@ -198,9 +198,12 @@ def _is_tool(name: str) -> bool:
 def _inputs(reading: reader.Reading, examined: _Examined, packed: bool) -> Stage:
     stage = Stage("inputs")
     stage.expected, stage.verified, refusals = inputs.check(
-        examined.kept, reading.members, reading.top if packed else None
+        examined.kept, reading.members, reading.top if packed else None, examined.guide
     )
     stage.findings = _findings(refusals)
+    for name in reading.members:
+        if not (_is_tool(name) or layout.is_known(name) or name in toolsets.current()):
+            stage.findings.append(Finding("file-unknown", name, "a file of no kind", "a path of the package tree"))
     return stage
 
 
@@ -241,6 +244,7 @@ class _Examined:
     def __init__(self) -> None:
         self.stage = Stage("schemas")
         self.sums: bytes | None = None
+        self.guide = b""
         self.kept: dict[str, Any] = {}
         self._judged = 0
 
@@ -248,6 +252,7 @@ class _Examined:
         """Judge one JSON file, or keep `SHA256SUMS`; what is wrong becomes a finding of the stage."""
         if not name.endswith(".json"):
             self.sums = content if name == SUMS_NAME else self.sums
+            self.guide = content if name == "README.md" else self.guide
             return
         schema = layout.schema_of(name)
         self._judged += 1
@@ -286,8 +291,13 @@ def _schemas() -> dict[str, Any]:
 
 
 @functools.cache
+def _acceptors() -> shapes.Acceptors:
+    return shapes.Acceptors(_schemas())
+
+
+@functools.cache
 def _acceptor(name: str) -> Callable[[Any], bool]:
-    accept = shapes.acceptor(_schemas(), f"{name}.schema.json")
+    accept = _acceptors().find(f"{name}.schema.json")
     return accept if accept is not None else lambda _: False
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import os
 import sys
 import tempfile
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SURVIVORS = Path(__file__).with_name("survivors.toml")
 SAMPLE = 240
 LEAST = 0.97
-LIMIT = 120.0
+LIMIT = 60.0
 
 
 def reasons() -> dict[tuple[str, str, str, str], str]:
@@ -39,13 +40,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="copies tried at once")
     parser.add_argument("--only", help="only modules whose path holds this")
     parser.add_argument("--list", action="store_true", help="print the sample and try nothing")
-    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for one mutant; over it, it counts as killed")
+    parser.add_argument(
+        "--limit", type=float, default=LIMIT, help="processor seconds for one mutant; over it, it counts as killed"
+    )
     options = parser.parse_args(arguments)
     if importlib.util.find_spec("cosmic_ray") is None:
         print("cosmic-ray is not installed: pip install -e '.[mutants]'", file=sys.stderr)
         return 2
     from mutants.sampling import SEED, draw
-    from mutants.targets import TARGETS
+    from mutants.targets import TARGETS, Target
     from mutants.trial import try_all
 
     targets = tuple(one for one in TARGETS if (options.only or "") in one.path)
@@ -56,16 +59,22 @@ def main(arguments: list[str]) -> int:
         return 0
     known, begun = reasons(), time.monotonic()
     killed, lived, unexplained = 0, 0, 0
+    every = tuple(dict.fromkeys(test for one in targets for test in one.tests))
+    unaltered: tuple[None, Target, None] = (None, Target("", every), None)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        for outcome in try_all(ROOT, Path(folder), sample, options.jobs, options.limit):
-            if outcome.verdict != "survived":
-                killed += 1
-                print(f"{outcome.verdict} {outcome.seconds:.1f} s {outcome.mutant}", flush=True)
+        for outcome in try_all(ROOT, Path(folder), itertools.chain([unaltered], sample), options.jobs, options.limit):
+            if outcome.mutant is None:
+                print(f"{outcome.verdict} {outcome.seconds:.1f} s unaltered: {outcome.said}", flush=True)
+                if outcome.verdict != "survived":
+                    print("the tests do not pass on the unaltered tree: no score", file=sys.stderr)
+                    return 1
                 continue
-            lived += 1
-            why = known.get(outcome.mutant.key()) if outcome.mutant else None
-            unexplained += why is None
-            print(f"survived {outcome.seconds:.1f} s {outcome.mutant}: {why or 'NOT EXPLAINED'}", flush=True)
+            why = known.get(outcome.mutant.key())
+            killed += outcome.verdict != "survived"
+            lived += outcome.verdict == "survived"
+            unexplained += outcome.verdict == "survived" and why is None
+            told = "" if outcome.verdict != "survived" else f": {why or 'NOT EXPLAINED'}"
+            print(f"{outcome.verdict} {outcome.seconds:.1f} s {outcome.mutant}{told}", flush=True)
     total = killed + lived
     print(
         f"{total} mutants, {killed} killed ({killed / max(total, 1):.1%}), {lived} survived, "

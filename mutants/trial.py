@@ -6,8 +6,10 @@ project of its copy alone and leaves with the verdict of pytest.
 
 from __future__ import annotations
 
+import compileall
 import contextlib
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -23,8 +25,22 @@ from mutants.targets import Target
 
 COPIED = ("archive", "campaigns", "docs", "evidence", "fuzz", "schemas", "tests", "verifiers")
 FILES = ("SHA256SUMS", "pyproject.toml", "hatch_build.py", "Makefile", "README.md")
+LEFT = shutil.ignore_patterns("__pycache__")
 PROJECT = ("checking", "evidence", "tests", "fuzz")
-LIBRARIES = ("hypothesis", "jsonschema", "numpy", "orjson", "click", "httptools", "h11", "detect_secrets", "referencing")
+LIBRARIES = (
+    "hypothesis",
+    "jsonschema",
+    "numpy",
+    "orjson",
+    "click",
+    "httptools",
+    "h11",
+    "detect_secrets",
+    "referencing",
+)
+
+
+PATIENCE = 10  # the limit is processor time; a busy machine may take so many times as long
 
 
 class Outcome(NamedTuple):
@@ -42,24 +58,33 @@ class Nearest:
     def __init__(self, path: str) -> None:
         self.module = path.removeprefix("verifiers/").removesuffix(".py").replace("/", ".")
 
-    def _distance(self, item: Any) -> int:
-        row = getattr(item, "callspec", None) and item.callspec.params.get("row")
-        return 0 if row is None or row.hold.__module__ == self.module else 1
-
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Sort, keeping the order otherwise."""
-        items.sort(key=self._distance)
+        """Sort, keeping the order otherwise: rows of this module, rows of its verifiers, other rows."""
+
+        def parameters(item: Any) -> dict[str, Any]:
+            return item.callspec.params if hasattr(item, "callspec") else {}
+
+        rows = [told for told in map(parameters, items) if "row" in told]
+        mine = {told["name"] for told in rows if told["row"].hold.__module__ == self.module}
+
+        def distance(item: Any) -> int:
+            told = parameters(item)
+            if "row" not in told or told["row"].hold.__module__ == self.module:
+                return 0
+            return 1 if told["name"] in mine else 2
+
+        items.sort(key=distance)
 
 
-def copy_tree(root: Path, slot: Path) -> Path:
-    """A copy of what the tests need."""
+def copy_tree(root: Path, slot: Path, compiled: bool = False) -> Path:
+    """A copy of what the tests need, without or with its compiled modules."""
     slot.mkdir(parents=True)
     for name in COPIED:
         if (root / name).exists():
-            shutil.copytree(root / name, slot / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(root / name, slot / name, ignore=None if compiled else LEFT)
     for name in FILES:
         if (root / name).exists():
-            shutil.copy(root / name, slot / name)
+            shutil.copy2(root / name, slot / name)
     return slot
 
 
@@ -105,11 +130,13 @@ def begin(slot: Path, target: Target, mutant: Mutant | None, altered: str | None
     """Lay the altered module into the copy and fork the tests."""
     if altered is not None:
         (slot / target.path).write_text(altered)
+        os.utime(slot / target.path, (1, 1))  # never the time that its compiled form was made from
     pid = os.fork()
     if pid == 0:
         code = 70
         try:
             os.setpgid(0, 0)
+            resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 5))
             code = _child(slot, target)
         finally:
             sys.stdout.flush()
@@ -123,16 +150,18 @@ def ended(one: Running) -> Outcome | None:
     pid, status = os.waitpid(one.pid, os.WNOHANG)
     seconds = time.monotonic() - one.begun
     if pid == 0:
-        if seconds < one.limit:
+        if seconds < PATIENCE * one.limit:
             return None
         with contextlib.suppress(ProcessLookupError):
             os.killpg(one.pid, signal.SIGKILL)
         os.waitpid(one.pid, 0)
-        return Outcome(one.mutant, "timed out", seconds, f"over {one.limit:.0f} s")
+        return Outcome(one.mutant, "timed out", seconds, f"over {PATIENCE * one.limit:.0f} s")
     said = (one.slot / "trial.log").read_text(errors="replace").strip().split("\n")
     code = os.waitstatus_to_exitcode(status)
     if code == pytest.ExitCode.OK:
         return Outcome(one.mutant, "survived", seconds, said[-1])
+    if code in (-signal.SIGXCPU, -signal.SIGKILL):
+        return Outcome(one.mutant, "timed out", seconds, "out of processor time")
     if code in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED, 70) and one.mutant is None:
         return Outcome(None, "broken", seconds, "\n".join(said[-5:]))
     failed = [line for line in said if line.startswith(("FAILED", "ERROR", "E  "))]
@@ -145,7 +174,9 @@ def try_all(
     """Try mutants in as many copies as there are jobs; outcomes come as they end."""
     load_libraries()
     pristine = copy_tree(root, folder / "pristine")
-    free = [copy_tree(pristine, folder / f"copy-{number}") for number in range(max(1, jobs))]
+    for name in ("evidence", "verifiers", "tests"):
+        compileall.compile_dir(pristine / name, quiet=2)
+    free = [copy_tree(pristine, folder / f"copy-{number}", True) for number in range(max(1, jobs))]
     source, running = iter(sample), list[Running]()
     following = next(source, None)
     while following or running:
@@ -158,6 +189,7 @@ def try_all(
             outcome = ended(one)
             if outcome is not None:
                 running.remove(one)
-                shutil.copy(pristine / one.target.path, one.slot / one.target.path)
+                if one.mutant is not None:
+                    shutil.copy2(pristine / one.target.path, one.slot / one.target.path)
                 free.append(one.slot)
                 yield outcome

@@ -8,6 +8,7 @@ with a package named demo in `dist/` and in `archive/`. A comment `# exit N` is 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shlex
@@ -17,11 +18,14 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
 from evidence.archive import layout
 from evidence.campaign.model import ADAPTERS
+from evidence.cli import main
 from evidence.manners import EXIT_CODES
 from tests.archive.packages import lay, publish
 from tests.verifiers.forged_package import Forge
@@ -29,6 +33,7 @@ from tests.worked_comparison import PAGE, render
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SHARED = {"--json", "--quiet", "--verbose", "--title", "--logs", "--format"}
 SHELLS = ("sh", "bash", "shell", "console", "zsh")
 
 
@@ -202,14 +207,48 @@ def test_exit_codes_are_told() -> None:
         assert f"| {code} | {meaning} |" in text
 
 
+def named(schema: Any) -> Iterator[str]:
+    """Every key and every word of an enumeration in a schema."""
+    if isinstance(schema, dict):
+        yield from schema.get("properties", {})
+        yield from (word for word in schema.get("enum", []) if isinstance(word, str))
+        schema = list(schema.values())
+    for part in schema if isinstance(schema, list) else []:
+        yield from named(part)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "schemas").glob("*.json")), ids=lambda path: path.name)
+def test_the_formats_name_every_key_and_value(path: Path) -> None:
+    if path.name == "lifecycle-record.schema.json":
+        return  # keeps its published form, docs/lifecycle.md
+    text = (ROOT / "docs/format.md").read_text(encoding="utf-8")
+    assert [word for word in dict.fromkeys(named(json.loads(path.read_bytes()))) if word not in text] == []
+
+
+def test_the_formats_name_every_command_and_option() -> None:
+    text = (ROOT / "docs/format.md").read_text(encoding="utf-8")
+    lines = " ".join(text[text.index("`evidence`: ") : text.index("Exit codes of `evidence`")].split())
+    for name, command in leaves(main):
+        told = re.search(rf"`{name} ([^`]*)`", lines)
+        assert told is not None, name
+        flags = {one.opts[-1] for one in command.params if isinstance(one, click.Option)} - SHARED
+        assert [flag for flag in flags if flag not in told[1]] == [], name
+
+
+def leaves(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
+    for word, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from leaves(command, f"{before}{word} ")
+        else:
+            yield f"{before}{word}", command
+
+
 def test_every_adapter_is_told() -> None:
     text = (ROOT / "docs/engines.md").read_text(encoding="utf-8")
     assert [name for name in ADAPTERS if f"| {name} |" not in text] == []
 
 
 def test_examples_are_valid() -> None:
-    import json
-
     workflow = (ROOT / "examples/github-workflow.yml").read_text(encoding="utf-8")
     hooks = (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
     config = (ROOT / "examples/pre-commit-config.yaml").read_text(encoding="utf-8")

@@ -14,7 +14,9 @@ VERIFIERS = ("verify-results", "verify-incomplete-results", "verify-converged", 
 
 
 def run(*command, cwd=ROOT):
-    return subprocess.run([str(word) for word in command], cwd=cwd, capture_output=True, text=True, timeout=600, check=False)
+    return subprocess.run(
+        [str(word) for word in command], cwd=cwd, capture_output=True, text=True, timeout=600, check=False
+    )
 
 
 def named(path):

@@ -11,7 +11,8 @@ import os
 import sys
 
 sys.dont_write_bytecode = True
-sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+HOME = os.path.dirname(os.path.abspath(__file__))
+sys.path[:] = [path for path in sys.path if os.path.abspath(path) != HOME] + [HOME]  # a json.py here is never imported
 
 from checking.command import Verifier  # noqa: E402
 from checking.limits import NOT_PROVED  # noqa: E402

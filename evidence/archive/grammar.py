@@ -22,7 +22,9 @@ SUMS_NAME = "SHA256SUMS"
 class Limits:
     """What a reader will take before it stops; the writer refuses what a reader would."""
 
-    members: int = 65_536
+    members: int = 262_144
+    free_members: int = 65_536
+    bytes_a_member: int = 64
     member_bytes: int = 1 << 30
     total_bytes: int = 16 << 30
     ratio: int = 200
@@ -30,6 +32,10 @@ class Limits:
     depth: int = 8
     component: int = 100
     json_bytes: int = 4 << 20
+
+    def members_in(self, compressed: int) -> int:
+        """Return the most members that a .tgz of so many bytes may have: what holds nothing is not counted for long."""
+        return min(self.members, self.free_members + compressed // self.bytes_a_member)
 
     def inflated(self, compressed: int) -> int:
         """Return the most bytes that `compressed` bytes may inflate to."""
@@ -158,7 +164,8 @@ class Names:
     held: children of each, by their case-folded name. `place` names the spot for the message.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = LIMITS.members) -> None:
+        self._most = most
         self._last = b""
         self._head = b""
         self._open: list[_Folder] = []
@@ -177,8 +184,8 @@ class Names:
         self._child(self._open[-1], tail, False, name, place)
         self._last = name
         self.count += 1
-        if self.count > LIMITS.members:
-            raise Refusal("limit-members", place, f"member {self.count}", f"at most {LIMITS.members} members")
+        if self.count > self._most:
+            raise Refusal("limit-members", place, f"member {self.count}", f"at most {self._most} members")
 
     def add_sibling(self, tail: bytes, shortest: int) -> bool:
         """Take a file of the same folder as the last one, or leave it to `add`, which names the fault."""
@@ -189,7 +196,7 @@ class Names:
             or tail <= self._last[len(self._head) + 1 :]
             or folded in known
             or not component_fits(tail)
-            or self.count >= LIMITS.members
+            or self.count >= self._most
         ):
             return False
         known[folded] = (tail, False)

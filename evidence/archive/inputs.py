@@ -17,14 +17,16 @@ def is_wanted(name: str) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in _WANTED) and name.count("/") <= 1
 
 
-def check(values: Mapping[str, Any], members: Mapping[str, str], top: str | None) -> tuple[int, int, list[Refusal]]:
+def check(
+    values: Mapping[str, Any], members: Mapping[str, str], top: str | None, guide: bytes
+) -> tuple[int, int, list[Refusal]]:
     """Return how many statements there are, how many are true, and a refusal for each that is not.
 
-    `top` is the archive's top folder, None for a folder, which may have any name. `values` are the parsed files that `is_wanted` names and that fit their schemas, `members` name -> digest.
+    `guide` is README.md; `top` is the archive's top folder, None for a folder, which may have any name. `values` are the parsed files that `is_wanted` names and that fit their schemas, `members` name -> digest.
     """
     expected = 0
     refusals: list[Refusal] = []
-    for place, statement, found, right in _statements(values, members, top):
+    for place, statement, found, right in _statements(values, members, top, guide):
         expected += 1
         if found != right:
             refusals.append(Refusal("input-differs", place, f"{statement}: {found}", str(right)))
@@ -32,7 +34,7 @@ def check(values: Mapping[str, Any], members: Mapping[str, str], top: str | None
 
 
 def _statements(
-    values: Mapping[str, Any], members: Mapping[str, str], top: str | None
+    values: Mapping[str, Any], members: Mapping[str, str], top: str | None, guide: bytes
 ) -> Iterator[tuple[str, str, Any, Any]]:
     """Yield (place, what is stated, what is there, what is stated to be there)."""
     for name in ("manifest.json", "model-identities.json"):
@@ -40,6 +42,10 @@ def _statements(
     if top is not None and "manifest.json" in values:
         stated = values["manifest.json"]["distribution"]["topFolder"]
         yield "manifest.json#/distribution/topFolder", "top folder", top, stated
+    if "manifest.json" in values:
+        text = " ".join(guide.decode(errors="replace").split())
+        for fact in guide_facts(values["manifest.json"]):
+            yield "README.md", "guide", fact if fact in text else "other words", fact
     identities = values.get("model-identities.json", {"profiles": []})
     for number, profile in enumerate(identities["profiles"]):
         place = f"model-identities.json#/profiles/{number}"
@@ -72,3 +78,19 @@ def _statements(
             for number, recipe in enumerate(value["recipes"]):
                 there = "there" if recipe["settingsFile"] in members else "missing"
                 yield f"{name}#/recipes/{number}", recipe["settingsFile"], there, "there"
+
+
+def guide_facts(manifest: Mapping[str, Any]) -> list[str]:
+    """What README.md has to say of a package, white space apart: the manifest's claim, counts and boundaries."""
+    counts = manifest["counts"]
+    return [
+        " ".join(fact.split())
+        for fact in (
+            manifest["statement"],
+            f"{counts['profiles']} requested profiles, {counts['cases']} cases, {counts['attempts']} functional attempts, "
+            f"{counts['comparisons']} complete comparisons ({counts['mainSamples']} main and {counts['warmSamples']} warm "
+            f"samples), {counts['incompleteComparisons']} that did not finish, {counts['lifecycleRecords']} lifecycle records. "
+            f"Matrix status: {manifest['status']}. Synthetic: {manifest['synthetic']}.",
+            *(boundary["statement"] for boundary in manifest["boundaries"]),
+        )
+    ]

@@ -1,4 +1,4 @@
-"""What may lie where in a package: the schema of every JSON file, and which files a repository retains."""
+"""What may lie where in a package: the schema of every JSON file, what else there is, and which files a repository retains."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ _SCHEMAS: tuple[tuple[str, str], ...] = (
     (r"source-definitions/[^/]+\.json", ORIGINAL),
     (r"schemas/[a-z-]+\.schema\.json", ORIGINAL),
 )
+_OTHERS = re.compile(
+    rf"README\.md|CHECKS\.md|SHA256SUMS|settings/{_ID}\.env|weights/{_ID}\.(?:source-index|sha256)|source-definitions/[^/]+"
+)
 _COMPILED = tuple((re.compile(pattern), name) for pattern, name in _SCHEMAS)
 
 
@@ -33,6 +36,11 @@ def schema_of(name: str) -> str | None:
         if match is not None:
             return match.expand(schema)
     return None
+
+
+def is_known(name: str) -> bool:
+    """Tell whether a package has such a file, tools apart. What lies below `results/` is for the verifiers to say."""
+    return name.startswith("results/") or schema_of(name) is not None or _OTHERS.fullmatch(name) is not None
 
 
 def is_retained(name: str) -> bool:

@@ -92,7 +92,11 @@ def read_archive(
     facts = _Facts()
     try:
         with contextlib.closing(_source(handle, name, reading.tgz_bytes, codec, limits, processes, facts)) as pieces:
-            _follow(reading, walk(pieces, _stream_name(name), wanted, pass_on), examine)
+            _follow(
+                reading,
+                walk(pieces, _stream_name(name), wanted, pass_on, limits.members_in(reading.tgz_bytes)),
+                examine,
+            )
         reading.findings[:0] = facts.findings
         reading.tgz_sha256, reading.tar_sha256 = facts.tgz, facts.tar
         reading.complete = True

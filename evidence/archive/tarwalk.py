@@ -74,15 +74,16 @@ def walk(
     name: str,
     wanted: Callable[[bytes], bool] = lambda _: False,
     pass_on: Callable[[bytes, memoryview | bytes, bool], None] | None = None,
+    most: int = LIMITS.members,
 ) -> Iterator[Member]:
     """Yield every member of the stream; raise `Refusal` at the first byte that the writer would not have written.
 
     `name` stands for the stream in messages. `wanted(member name)` asks for the content of a small member;
-    `pass_on(name, bytes, first)` is handed every member's content in runs instead, for unpacking. The iterator
+    `pass_on(name, bytes, first)` is handed every member's content in runs instead, for unpacking. `most` is the number of members allowed. The iterator
     must be run to its end: only then are the end marker and the gzip trailer known to be right.
     """
     stream = _Stream(pieces)
-    names = Names()
+    names = Names(most)
     folder = _NO_FOLDER
     sha256 = hashlib.sha256
     while True:

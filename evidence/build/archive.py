@@ -7,12 +7,12 @@ import os
 import tempfile
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from evidence.archive import grammar
 from evidence.archive.grammar import LIMITS, Refusal
@@ -28,8 +28,24 @@ _PIECE = 1 << 20
 _WINDOW = 1 << 15
 _LAST_BLOCK = b"\x03\x00"
 """The empty last block of a deflate stream (RFC 1951, 3.2.6): final, fixed codes, end of block."""
-Content = bytes | Path | str
-"""The content of a member, or the path of the file that has it; a path as text where there are a hundred thousand."""
+
+
+class Piece(NamedTuple):
+    """So many bytes of a file, from a place on."""
+
+    path: str
+    start: int
+    size: int
+
+    def read(self) -> bytes:
+        """Return them."""
+        with Path(self.path).open("rb") as file:
+            file.seek(self.start)
+            return file.read(self.size)
+
+
+Content = bytes | Path | str | Piece
+"""The content of a member, or the file or the piece of one that has it; a path as text where there are very many."""
 _Row = tuple[bytes, Content]
 
 
@@ -56,9 +72,7 @@ def write_archive(
     if not grammar.component_fits(top.encode("utf-8", "backslashreplace")):
         raise EvidenceError(f"{path.name}: top folder {top!r} is outside the alphabet", "rename the campaign", code=1)
     # What UTF-8 cannot carry gets a backslash, and the grammar refuses that.
-    rows: Iterable[_Row] = (
-        (f"{top}/{name}".encode("utf-8", "backslashreplace"), content) for name, content in entries
-    )
+    rows: Iterable[_Row] = ((f"{top}/{name}".encode("utf-8", "backslashreplace"), content) for name, content in entries)
     if not in_order:
         rows = sorted(rows, key=lambda row: row[0])
     try:
@@ -161,6 +175,12 @@ def _write(rows: Iterable[_Row], file: BinaryIO, path: Path) -> ArchiveDigest:
             "a reader would refuse this archive as a bomb",
             code=1,
         )
+    if names.count > LIMITS.members_in(size):
+        raise EvidenceError(
+            f"{path.name}: limit-members: {names.count} members in {size} bytes, expected at most {LIMITS.members_in(size)}",
+            "a reader would refuse this archive: one member more for every 64 bytes",
+            code=1,
+        )
     return ArchiveDigest(stream.hexdigest(), packed, names.count, total, size)
 
 
@@ -188,35 +208,41 @@ def _stream(rows: Iterable[_Row], path: Path) -> Iterator[bytes]:
             yield _header(name, len(content), path)
             yield content
             size = len(content)
+        elif isinstance(content, Piece):
+            size = content.size
+            yield _header(name, size, path)
+            yield content.read()
         else:
-            # No link is followed and no FIFO is waited for: what is published is what lies at this name.
-            try:
-                handle = os.open(content, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            except OSError as error:
-                raise EvidenceError(
-                    f"{content}: cannot be read: {error.strerror}", "only regular files are packed"
-                ) from error
-            try:
-                facts = os.fstat(handle)
-                if facts.st_mode & 0o170000 != 0o100000:
-                    raise EvidenceError(f"{content}: not a regular file", "only regular files are packed", code=1)
-                size = facts.st_size
-                yield _header(name, size, path)
-                left = size
-                while left:
-                    piece = os.read(handle, min(left, _PIECE))
-                    if not piece:
-                        raise EvidenceError(
-                            f"{content}: shrank to {size - left} bytes of {size}", "try again when still"
-                        )
-                    left -= len(piece)
-                    yield piece
-                if os.read(handle, 1):
-                    raise EvidenceError(f"{content}: grew past {size} bytes", "try again when nothing writes there")
-            finally:
-                os.close(handle)
+            size = yield from _file(name, content, path)
         yield bytes(grammar.padding(size))
     yield grammar.END
+
+
+def _file(name: bytes, content: Path | str, path: Path) -> Generator[bytes, None, int]:
+    """Yield header and content of a member that is a file of its own; return its size."""
+    # No link is followed and no FIFO is waited for: what is published is what lies at this name.
+    try:
+        handle = os.open(content, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise EvidenceError(f"{content}: cannot be read: {error.strerror}", "only regular files are packed") from error
+    try:
+        facts = os.fstat(handle)
+        if facts.st_mode & 0o170000 != 0o100000:
+            raise EvidenceError(f"{content}: not a regular file", "only regular files are packed", code=1)
+        size = facts.st_size
+        yield _header(name, size, path)
+        left = size
+        while left:
+            piece = os.read(handle, min(left, _PIECE))
+            if not piece:
+                raise EvidenceError(f"{content}: shrank to {size - left} bytes of {size}", "try again when still")
+            left -= len(piece)
+            yield piece
+        if os.read(handle, 1):
+            raise EvidenceError(f"{content}: grew past {size} bytes", "try again when nothing writes there")
+    finally:
+        os.close(handle)
+    return size
 
 
 def _header(name: bytes, size: int, path: Path) -> bytes:

@@ -60,7 +60,7 @@ def build(campaign_dir: Path, runs: Path, output: Path, *, preparation: bool = F
     if campaign.status != "FINAL" and not preparation:
         raise EvidenceError(
             f"{campaign.path.name}: found status {campaign.status}, expected FINAL",
-            "finish the campaign and say so in its file, or build a marked preparation artifact with --preparation",
+            'set status = "FINAL" in its [campaign] when every run is done, or build a marked preparation artifact with --preparation',
             code=1,
         )
     try:
@@ -237,7 +237,7 @@ def _retain(tree: Tree, retained: Path, guide: bytes) -> None:
     for path, (digest, content) in sorted(tree.files.items()):
         if not layout.is_retained(path) or path == layout.FORMS[1]:
             continue
-        data = guide if path == "README.md" else content if isinstance(content, bytes) else content.read_bytes()
+        data = guide if path == "README.md" else content if isinstance(content, bytes) else content.read()
         rows.append((path, hashlib.sha256(data).hexdigest() if path == "README.md" else digest))
         target = fresh / path
         target.parent.mkdir(parents=True, exist_ok=True)

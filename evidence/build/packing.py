@@ -58,31 +58,22 @@ class Packer:
 
     def pack(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
         """Yield the outcome of each task in their order, absorbed into the tree. Raises what ended a task."""
-        jobs = [(task, self._place(number)) for number, task in enumerate(tasks)]
-        processes = min(os.cpu_count() or 1, MOST_PROCESSES, len(jobs))
-        if processes < 2 or len(jobs) < FEWEST_RUNS:
-            for task, place in jobs:
-                yield self._absorb(_pack(self.campaign, self.tree.scanner.machine, task, place))
-            return
+        common = self.campaign, self.tree.scanner.machine, self.tree.staging
+        processes = min(os.cpu_count() or 1, MOST_PROCESSES, len(tasks))
         # A forked process has everything imported; where there is no fork, one process does the work.
-        if "fork" not in multiprocessing.get_all_start_methods():
-            for task, place in jobs:
-                yield self._absorb(_pack(self.campaign, self.tree.scanner.machine, task, place))
+        if processes < 2 or len(tasks) < FEWEST_RUNS or "fork" not in multiprocessing.get_all_start_methods():
+            for task in tasks:
+                yield self._absorb(_pack(*common, task))
             return
         context = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(processes, context, _begin, (self.campaign, self.tree.scanner.machine)) as pool:
-            waiting: list[Future[Outcome]] = [pool.submit(_work, task, place) for task, place in jobs]
+        with ProcessPoolExecutor(processes, context, _begin, common) as pool:
+            waiting: list[Future[Outcome]] = [pool.submit(_work, task) for task in tasks]
             try:
                 for future in waiting:
                     yield self._absorb(future.result())
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-
-    def _place(self, number: int) -> Path:
-        place = self.tree.staging / f"part-{len(self.tree.files)}-{number}"
-        place.mkdir()
-        return place
 
     def _absorb(self, outcome: Outcome) -> Outcome:
         if outcome.refusal is not None:
@@ -95,17 +86,17 @@ class Packer:
 _shared: list[Any] = []
 
 
-def _begin(campaign: Campaign, machine: Machine) -> None:
-    _shared[:] = [campaign, machine]
+def _begin(*common: Any) -> None:
+    _shared[:] = common
 
 
-def _work(task: Task, place: Path) -> Outcome:
-    return _pack(_shared[0], _shared[1], task, place)
+def _work(task: Task) -> Outcome:
+    return _pack(_shared[0], _shared[1], _shared[2], task)
 
 
-def _pack(campaign: Campaign, machine: Machine, task: Task, place: Path) -> Outcome:
+def _pack(campaign: Campaign, machine: Machine, staging: Path, task: Task) -> Outcome:
     run = task.run
-    tree = Tree(place, Scanner(machine, campaign.privacy_exceptions))
+    tree = Tree(staging, Scanner(machine, campaign.privacy_exceptions))
     outcome = Outcome(run, None, tree)
     try:
         if run.kind == "attempt":

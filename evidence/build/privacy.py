@@ -49,6 +49,7 @@ _CONTENT = re.compile(rb'"(?:content|text|reasoning|reasoning_content)":\s?"((?:
 _PROSE = bytes(place for place in range(256) if place >= 128 or chr(place).isalpha() or chr(place) in " \n.,;!?'()*-")
 _WORDS = bytes(97 if place < 128 and (chr(place).isalpha() or place == 45) else 32 for place in range(256))
 _RUN = b"a" * 11
+_DRAWN = re.compile(rb"(?:(?:chatcmpl|cmpl|gen|embd)-)?[0-9a-f-]{8,64}")
 _NAMED = (b".internal", b".cluster.local", b"GPU-", b"MIG-", b"PRIVATE KEY", b"GGUF")
 # Names that many machines share, and that ordinary text contains.
 _COMMON_NAMES = frozenset(
@@ -182,7 +183,14 @@ class Scanner:
                 self._frames.clear()
             self._frames.add(thinned.frame)
         words = thinned.lines + b"\n" + thinned.lines.replace(b"\n", b"")
-        return self._hints(words, body) or self._hints(thinned.identifier, body)
+        return self._hints(words, body) or not self._tells_nothing(thinned.identifier)
+
+    def _tells_nothing(self, identifier: bytes) -> bool:
+        """Whether a stream's id is one that engines draw by lot; no token, address or marker looks like that."""
+        machine = self.machine
+        if _DRAWN.fullmatch(identifier) is not None:
+            return not _has_any(identifier, (*machine.hosts, *machine.users))
+        return not self._hints(identifier, True)
 
     def _hints(self, text: bytes, body: bool) -> bool:
         if b"\\" in text:

@@ -15,6 +15,8 @@ _OPENINGS = (b'"content":"', b'"content": "')
 _IDS = (b'"id":"', b'"id": "')
 _MARK = "\u2063thin\u2063"
 _FEWEST = 6
+# What stands for itself in a JSON string, and the end of a line.
+_PLAIN = bytes(byte for byte in range(256) if byte >= 32 and byte not in b'"\\') + b"\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +75,27 @@ def _take_apart(body: bytes) -> Thinned | None:
 def _span(lines: list[bytes], before: bytes, after: bytes) -> tuple[int, int]:
     """The first and the last line that may be an event with nothing but a content; (0, 0) when there is none."""
     fewest = len(before) + len(after)
-
-    def fits(line: bytes) -> bool:
-        return len(line) >= fewest and line.startswith(before) and line.endswith(after)
-
-    first = next((place for place, line in enumerate(lines) if fits(line)), 0)
-    last = next((place for place in range(len(lines) - 1, first, -1) if fits(lines[place])), first)
-    return first, last
+    first = last = 0
+    for place, line in enumerate(lines):
+        if line.startswith(before) and line.endswith(after) and len(line) >= fewest:
+            first = place
+            break
+    for place in range(len(lines) - 1, first, -1):
+        line = lines[place]
+        if line.startswith(before) and line.endswith(after) and len(line) >= fewest:
+            last = place
+            break
+    return (first, last) if last else (0, 0)
 
 
 def _are_strings(lines: bytes, count: int) -> bool:
     """Whether the lines are so many JSON strings. Without quotes in them, none can end early or run into the next."""
+    if not lines.translate(None, _PLAIN):
+        try:
+            lines.decode()
+        except UnicodeDecodeError:
+            return False
+        return True
     if b'"' in lines:
         return False
     try:

@@ -1,19 +1,21 @@
 """The package tree while it is gathered: what goes in, checked once, held flat in memory.
 
-Derived files are written to a staging folder, bodies stay where capture left them and are held as 32 bytes
-each, so that a package of a hundred thousand files costs a few megabytes. Nothing is visible to anybody
+Derived files are appended to one spool (making a file costs more than filling it), bodies stay where capture left
+them and are held as 32 bytes each, so that a package of a hundred thousand files costs a few megabytes. Nothing is visible to anybody
 before the archive writer has taken the whole of it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from bisect import insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from evidence.archive.grammar import SUMS_NAME
+from evidence.build.archive import Content, Piece
 from evidence.build.privacy import Scanner
 
 
@@ -43,7 +45,7 @@ class Tree:
     staging: Path
     scanner: Scanner
     refusals: list[str] = field(default_factory=list)
-    files: dict[str, tuple[str, Path | bytes]] = field(default_factory=dict)
+    files: dict[str, tuple[str, Piece | bytes]] = field(default_factory=dict)
     bodies: list[Bodies] = field(default_factory=list)
     payload_bytes: int = 0
 
@@ -61,10 +63,16 @@ class Tree:
         if trusted:
             self.files[path] = (digest, data)
         else:
-            staged = self.staging / f"{len(self.files)}"
-            staged.write_bytes(data)
-            self.files[path] = (digest, staged)
+            self.files[path] = (digest, self._spool([data]))
         return digest
+
+    def _spool(self, parts: Iterable[bytes]) -> Piece:
+        """Append to the spool of this process: trees of other processes are spooled beside it."""
+        spool = self.staging / f"spool-{os.getpid()}"
+        with spool.open("ab", buffering=1 << 18) as file:
+            start = file.tell()
+            file.writelines(parts)
+            return Piece(str(spool), start, file.tell() - start)
 
     def add_bodies(self, prefix: str, owners: Mapping[str, int], sources: tuple[str, ...]) -> None:
         """Take the bodies of one folder: hash -> place in `sources`; they were read and checked before."""
@@ -78,7 +86,7 @@ class Tree:
         )
 
     def absorb(self, other: Tree) -> None:
-        """Take over what another tree holds; its staged files lie where this one's do."""
+        """Take over what another tree holds; both have one staging folder."""
         for path in other.files.keys() & self.files.keys():
             self.refusals.append(f"{path}: found a second file of this name, expected one")
         self.files |= other.files
@@ -91,7 +99,7 @@ class Tree:
     def count_bodies(self) -> int:
         return sum(len(room) for room in self.bodies)
 
-    def rows(self) -> Iterator[tuple[str, str, Path | bytes | str]]:
+    def rows(self) -> Iterator[tuple[str, str, Content]]:
         """(path, hash, content) of everything, sorted by path as bytes."""
         rooms = iter(self.bodies)
         room = next(rooms, None)
@@ -107,12 +115,14 @@ class Tree:
 
     def seal(self) -> None:
         """Add `SHA256SUMS` of everything in the tree: GNU text form, sorted, as `sha256sum -c` reads it."""
-        staged = self.staging / SUMS_NAME
         whole = hashlib.sha256()
-        with staged.open("wb") as file:
+
+        def lines() -> Iterator[bytes]:
             for path, digest, _ in self.rows():
                 line = f"{digest}  {path}\n".encode()
                 whole.update(line)
-                file.write(line)
-        self.payload_bytes += staged.stat().st_size
-        self.files[SUMS_NAME] = (whole.hexdigest(), staged)
+                yield line
+
+        piece = self._spool(lines())
+        self.payload_bytes += piece.size
+        self.files[SUMS_NAME] = (whole.hexdigest(), piece)

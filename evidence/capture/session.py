@@ -43,12 +43,13 @@ PER_ARM = WORKERS + RR_WARM + MAIN
 
 @dataclass(frozen=True)
 class CaptureResult:
-    """The run folder, whether it is complete, and why not; for an attempt its outcome."""
+    """The run folder, whether it is complete, and why not (code and message); for an attempt its outcome."""
 
     run: Path
     complete: bool
     reason: str | None
     outcome: str | None
+    message: str | None = None
 
 
 def capture(campaign_path: Path, name: str, runs: Path, *, quiet: bool = False) -> CaptureResult:
@@ -106,7 +107,7 @@ def refuse_case(campaign: Campaign, case: Case) -> None:
 async def carry_out(campaign: Campaign, name: str, kind: str, journal: Journal, quiet: bool) -> CaptureResult:
     """The run itself; whatever ends it early is written down before this returns."""
     watch = Watch()
-    reason, outcome = None, None
+    reason, message, outcome = None, None, None
     comparison = campaign.comparisons.get(name)
     total = len(ORDER) * PER_ARM if comparison is not None else campaign.cases[name].requests
     with watch.listening(), Progress(total, quiet=quiet, title=name) as progress:
@@ -117,15 +118,16 @@ async def carry_out(campaign: Campaign, name: str, kind: str, journal: Journal, 
                 outcome = await run_attempt(campaign, campaign.cases[name], journal, watch, progress)
         except (Aborted, DiskFull) as end:
             reason = end.reason if isinstance(end, Aborted) else "DISK_FULL"
+            message = hide_private(end.message)
             with contextlib.suppress(DiskFull):
-                journal.write("aborted", reason=reason, message=hide_private(end.message))
+                journal.write("aborted", reason=reason, message=message)
         except BaseException as error:
             with contextlib.suppress(DiskFull):
                 journal.write("aborted", reason="RUNNER_DIED", message=hide_private(f"{type(error).__name__}: {error}"))
             raise
         with contextlib.suppress(DiskFull):
             journal.write("run-ended", endedAt=instant(), complete=reason is None)
-    return CaptureResult(journal.folder, reason is None, reason, outcome)
+    return CaptureResult(journal.folder, reason is None, reason, outcome, message)
 
 
 class Session:

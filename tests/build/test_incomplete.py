@@ -13,6 +13,7 @@ import pytest
 from forged_world import World
 
 from benchmarks.forged_runs import Shape
+from evidence.build.archive import Piece
 from evidence.build import incomplete
 from evidence.build.privacy import Machine, Scanner
 from evidence.build.runs import find_runs
@@ -32,8 +33,8 @@ def pack(world: World) -> tuple[Tree, IncompleteEntry, list[dict[str, Any]]]:
 
 def load(tree: Tree, path: str) -> dict[str, Any]:
     content = tree.files[path][1]
-    assert isinstance(content, Path)
-    return json.loads(content.read_bytes())  # type: ignore[no-any-return]
+    assert isinstance(content, Piece)
+    return json.loads(content.read())  # type: ignore[no-any-return]
 
 
 def offered(folder: Path) -> list[str]:

@@ -10,8 +10,10 @@ ROOT = Path(__file__).parents[2]
 LLAMA_PYTHON = Path(os.environ.get("EVIDENCE_LLAMA_PYTHON", ROOT / ".engines/llama/bin/python"))
 LLAMA_MODEL = Path(os.environ.get("EVIDENCE_LLAMA_MODEL", ROOT / ".engines/llama/smollm2.gguf"))
 
+# Where CI demands the engine, its absence is a failure and not a reason to skip.
 needs_llama = pytest.mark.skipif(
-    not (LLAMA_PYTHON.exists() and LLAMA_MODEL.exists()), reason="run engines/prepare-llama.sh first"
+    not (LLAMA_PYTHON.exists() and LLAMA_MODEL.exists()) and not os.environ.get("EVIDENCE_REQUIRE_ENGINE"),
+    reason="no llama.cpp here: engines/prepare-llama.sh prepares it where a package index can be reached",
 )
 
 

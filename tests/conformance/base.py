@@ -26,6 +26,16 @@ COUNTS = ["profiles", "cases", "attempts", "comparisons", "incompleteComparisons
 BODY = b'data: {"choices":[]}\n\n'
 BODY_NAME = f"results/settings/first/bodies/{hashlib.sha256(BODY).hexdigest()}"
 
+GUIDE = b"""# demo: demo-evaluation.tgz
+
+Everything here is synthetic.
+
+0 requested profiles, 0 cases, 0 functional attempts, 0 complete comparisons (0 main and 0 warm samples), 0 that did
+not finish, 0 lifecycle records. Matrix status: FINAL. Synthetic: all.
+
+* No optimum.
+"""
+
 
 def text(value) -> bytes:
     return (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
@@ -99,7 +109,7 @@ def full() -> dict[str, bytes]:
     return seal(
         shipped()
         | {
-            "README.md": b"# demo: demo-evaluation.tgz\n",
+            "README.md": GUIDE,
             "source-definitions/tiny.toml": definition,
             "model-identities.json": text({"schemaVersion": 1, "profiles": [profile], "historicalCatalog": []}),
             "models/tiny.json": text({"schemaVersion": 1, "profile": profile}),

@@ -69,12 +69,13 @@ class Attempt:
         if started:
             listing = b'{"object":"list","data":[{"id":"tiny"}]}'
             self.bodies[sha(listing)] = listing
-            self.controls = [
-                {"id": "models-1", "kind": "models", "worker": "worker-1", "path": "/v1/models", "status": 200,
-                 "sha256": sha(listing), "bytes": len(listing), "kept": True, "withheldReason": None},
-                {"id": "metrics-1", "kind": "metrics", "worker": "worker-1", "path": "/metrics", "status": 200,
-                 "sha256": sha(b"withheld"), "bytes": 8, "kept": False, "withheldReason": "deployment details"},
-            ]  # fmt: skip
+            for number, worker in enumerate(workers, 1):
+                self.controls += [
+                    {"id": f"models-{number}", "kind": "models", "worker": worker, "path": "/v1/models", "status": 200,
+                     "sha256": sha(listing), "bytes": len(listing), "kept": True, "withheldReason": None},
+                    {"id": f"metrics-{number}", "kind": "metrics", "worker": worker, "path": "/metrics", "status": 200,
+                     "sha256": sha(b"withheld"), "bytes": 8, "kept": False, "withheldReason": "deployment details"},
+                ]  # fmt: skip
             for worker in workers:
                 rows = self.ledgers[worker]
                 control = receipt(len(rows) + 1, None, 20 + len(rows), 20.1 + len(rows), b"", listing)
@@ -87,10 +88,11 @@ class Attempt:
         if exact is not None:
             token_body = json.dumps({"tokens": exact["observedTokenIds"]}).encode()
             self.bodies[sha(token_body)] = token_body
-            self.controls.append(
-                {"id": "tokenize-1", "kind": "tokenize", "worker": "worker-1", "path": "/tokenize", "status": 200,
+            self.controls += [
+                {"id": f"tokenize-{number}", "kind": "tokenize", "worker": worker, "path": "/tokenize", "status": 200,
                  "sha256": sha(token_body), "bytes": len(token_body), "kept": True, "withheldReason": None}
-            )  # fmt: skip
+                for number, worker in enumerate(workers, 1)
+            ]  # fmt: skip
             exact = {"requestSha256": sha(PROBE), "expectedTokenIds": TOKENS, "control": "tokenize-1", **exact}
         self.data: dict[str, Any] = {
             "schemaVersion": 1, "id": name, "run": name, "case": f"{profile}-synthetic-{surface}", "profile": profile,
@@ -262,6 +264,19 @@ def env_file(recipe: dict) -> bytes:
     return ("\n".join(lines + [f"{k}={v}" for k, v in sorted(recipe["environment"].items())]) + "\n").encode()
 
 
+def guide(manifest: dict[str, Any]) -> bytes:
+    """README.md as far as it follows from the manifest."""
+    counts, archive = manifest["counts"], manifest["distribution"]["archive"]
+    boundaries = "".join(f"* {one['statement']}\n" for one in manifest["boundaries"])
+    return (
+        f"# {manifest['title']}\n\n{manifest['statement']}\n\n{counts['profiles']} requested profiles, {counts['cases']} cases, "
+        f"{counts['attempts']} functional attempts, {counts['comparisons']} complete\ncomparisons ({counts['mainSamples']} main "
+        f"and {counts['warmSamples']} warm samples), {counts['incompleteComparisons']} that did not finish,\n"
+        f"{counts['lifecycleRecords']} lifecycle records. Matrix status: {manifest['status']}. Synthetic: {manifest['synthetic']}."
+        f"\n\n{boundaries}\n```\nsha256sum -c {archive}.sha256\ncd {manifest['campaign']}\nsha256sum -c SHA256SUMS\n```\n"
+    ).encode()
+
+
 class Forge:
     """A whole campaign: four profiles, two comparisons, one aborted, attempts of seven outcomes."""
 
@@ -285,7 +300,7 @@ class Forge:
         self.attempts = [
             Attempt("a01-native", "tiny", "native", 1, "NATIVE_FAILURE", "BAD_ANSWER", [("stop", "worker-1"), ("broken", "worker-1")]),
             Attempt("a02-native", "tiny", "native", 2, "SUCCESS", "OK", [("stop", "worker-1"), ("length", "worker-1")], True),
-            Attempt("a03-rr", "tiny", "rr", 3, "SUCCESS", "OK", both, True),
+            Attempt("a03-rr-20261130t000300.000000z", "tiny", "rr", 3, "SUCCESS", "OK", both, True),
             Attempt("a04-exact", "tiny", "exact", 4, "SUCCESS", "OK", both, True, engaged),
             Attempt("a05-exact", "tiny-b", "exact", 5, "EXACT_PARTIAL_ONE_PREFILL", "ONE_PREFILL", [("stop", "worker-1")] * 2, False, partial),
             Attempt("a06-native", "tiny-b", "native", 6, "MISSING_IMAGE", "PROGRAM_NOT_FOUND", []),
@@ -347,7 +362,7 @@ class Forge:
             "id": name, "case": f"tiny-synthetic-{surface}", "profile": "tiny", "engine": "synthetic", "topology": "two-worker",
             "modes": modes, "arguments": ["serve", "--port", "{port}", "--model", "{model}", *extra], "environment": {"DEVICE": "0"},
             "comparison": comparison, "selected": "candidate" if comparison else None, "setting": setting,
-            "requalification": {"required": comparison is not None, "attempt": None, "statement": "see the attempts"},
+            "requalification": {"required": comparison is not None, "attempt": None if comparison else "a04-exact", "statement": "see the attempts"},
             "gateway": {"kind": "built-in", "name": "round-robin"}, "scope": "two workers, this profile only",
             "settingsFile": f"settings/{name}.env",
         }  # fmt: skip
@@ -376,7 +391,7 @@ class Forge:
 
     def seal(self) -> dict[str, bytes]:
         """Name -> bytes with every hash, index, count and SHA256SUMS true for the documents as they are."""
-        files: dict[str, bytes] = {"README.md": b"# A forged package\n"}
+        files: dict[str, bytes] = {}
         for path in sorted((ROOT / "verifiers").rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 files[path.relative_to(ROOT / "verifiers").as_posix()] = path.read_bytes()
@@ -411,9 +426,9 @@ class Forge:
             "incompleteComparisons": len(self.incomplete), "mainSamples": 144 * len(self.comparisons),
             "warmSamples": 108 * len(self.comparisons), "bodies": bodies, "lifecycleRecords": len(records),
         }  # fmt: skip
-        files["manifest.json"] = dump(
-            {**self.manifest, "counts": counts, "proxySha256": sha(files["receipt-proxy.py"])}
-        )
+        manifest = {**self.manifest, "counts": counts, "proxySha256": sha(files["receipt-proxy.py"])}
+        files["manifest.json"] = dump(manifest)
+        files["README.md"] = guide(manifest)
         files["SHA256SUMS"] = "".join(f"{sha(files[name])}  {name}\n" for name in sorted(files)).encode()
         return files
 

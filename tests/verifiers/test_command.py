@@ -148,12 +148,13 @@ def test_the_retained_part_refuses_and_says_where_the_archive_is(tmp_path: Path)
     assert "-evaluation.tgz" in ran.stderr
 
 
-def test_a_shadowing_module_in_the_package_is_never_imported(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [["-I", "-S"], []])
+def test_a_shadowing_module_in_the_package_is_never_imported(tmp_path: Path, options: list[str]) -> None:
     files = Forge().seal()
     folder = lay(files, tmp_path / "p")
     (folder / "json.py").write_text("raise SystemExit(0)\n")
     ran = subprocess.run(
-        [sys.executable, "-I", "-S", str(folder / "verify-results.py")], capture_output=True, text=True, check=False
+        [sys.executable, *options, str(folder / "verify-results.py")], capture_output=True, text=True, check=False
     )
     assert ran.returncode == 1
     assert "sums-unlisted json.py" in ran.stdout

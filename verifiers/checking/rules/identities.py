@@ -166,6 +166,20 @@ def token_hash(ids: List[int]) -> str:
     return sha256(json.dumps(ids, separators=(",", ":")).encode())
 
 
+def _named(subject: Inputs, name: str, registry: Row) -> Iterator[Complaint]:
+    """A registry is of the engine that names it: its id and adapter, and the version that was declared."""
+    folder = name.rsplit("/", 1)[0]
+    for engine in subject.engines:
+        if not isinstance(engine, dict) or engine.get("registry") != folder:
+            continue
+        pairs = [("engine", engine.get("id")), ("adapter", engine.get("adapter"))]
+        if engine.get("source") == "declared":
+            pairs.append(("version", engine.get("version")))
+        for key, right in pairs:
+            if registry[key] != right:
+                yield ("%s#/%s" % (name, key), shown(registry[key]), "that of manifest.json: " + shown(right))
+
+
 def hold_registries(subject: Inputs) -> Iterator[Complaint]:
     """A registry's candidates are of known profiles, its probes are there, and its engine names it."""
     for name, registry in sorted(subject.registries.items()):
@@ -182,9 +196,20 @@ def hold_registries(subject: Inputs) -> Iterator[Complaint]:
                 yield (one["path"], "sha256 " + subject.view.digest(one["path"]), one["sha256"])
             if token_hash(one["expectedTokenIds"]) != one["tokenIdsSha256"]:
                 yield (name + "#/probes/" + one["profile"], one["tokenIdsSha256"], token_hash(one["expectedTokenIds"]))
+            told = peek(subject.view, one["path"])
+            if (
+                isinstance(told, dict)
+                and told.get("expectedTokenIds", one["expectedTokenIds"]) != one["expectedTokenIds"]
+            ):
+                yield (
+                    one["path"] + "#/expectedTokenIds",
+                    shown(told["expectedTokenIds"]),
+                    shown(one["expectedTokenIds"]),
+                )
         for inner in subject.view.below(folder):
             if inner not in right:
                 yield (inner, "a file that the registry does not name", "its manifest and probes")
+        yield from _named(subject, name, registry)
     there = {name.rsplit("/", 1)[0] for name in subject.registries}
     for engine in subject.engines:
         if isinstance(engine, dict) and engine.get("registry") is not None and engine["registry"] not in there:
@@ -255,6 +280,22 @@ def hold_selection(subject: Inputs) -> Iterator[Complaint]:
 
 def _incomplete(view: View) -> List[str]:
     return [name for name in view.below("results/incomplete") if name.endswith("/comparison.json")]
+
+
+def hold_launch(subject: Inputs) -> Iterator[Complaint]:
+    """The arguments of a recipe are those of a launch that it cites: its comparison's selected arm, or its attempt's."""
+    for recipe in subject.recipes:
+        at = "%s#%s" % (RECIPES, recipe["id"])
+        if recipe["comparison"] is not None:
+            name = "results/settings/%s/comparison.json" % recipe["comparison"]
+            arm = "B" if recipe["selected"] == "candidate" else "A"
+            arms = [one for one in peek(subject.view, name).get("arms", ()) if one.get("arm") == arm]
+            launches = [launch for one in arms for launch in one.get("launches", ())]
+        else:
+            name = str(recipe["requalification"]["attempt"])
+            launches = [one for found in subject.attempts if found["row"]["id"] == name for one in found["launches"]]
+        if recipe["arguments"] not in [launch["arguments"] for launch in launches]:
+            yield (at + "/arguments", shown(recipe["arguments"], 200), "those of a launch of " + name)
 
 
 def hold_requalification(subject: Inputs) -> Iterator[Complaint]:
@@ -440,6 +481,28 @@ def _other_tokens(value: Any) -> Optional[str]:
     return "a token more"
 
 
+def _renamed(key: str) -> Any:
+    def change(value: Any) -> str:
+        value[key] = "sglang" if value[key] != "sglang" else "vllm"
+        return key
+
+    return change
+
+
+def _launch_otherwise(wanted: Any) -> Any:
+    """Give a recipe an argument more, in its settings file too."""
+
+    def damage(bench: Bench) -> Optional[str]:
+        with bench.edit(RECIPES) as value:
+            one = next((one for one in value["recipes"] if wanted(one)), None)
+            if one is not None:
+                one["arguments"].append("--another")
+                bench.put(one["settingsFile"], settings_file(one))
+        return None if one is None else str(one["id"])
+
+    return damage
+
+
 def _set(key: str, new: Any) -> Any:
     return lambda one: one.update({key: new})
 
@@ -494,6 +557,8 @@ CHECKS = (
         (
             Mutation("register an unlisted profile", _registry(_promote)),
             Mutation("expect another token", _registry(_other_tokens)),
+            Mutation("register candidates for another engine", _registry(_renamed("engine"))),
+            Mutation("register candidates for another adapter", _registry(_renamed("adapter"))),
         ),
     ),
     Check(
@@ -524,6 +589,20 @@ CHECKS = (
                 _recipe(_set("arguments", ["serve"]), lambda one: one["comparison"] is not None),
             ),
             Mutation("promote an incomplete comparison", _promote_incomplete),
+        ),
+    ),
+    Check(
+        "recipe-launch",
+        "a recipe's arguments are those of a launch that it cites",
+        hold_launch,
+        (
+            Mutation(
+                "launch a recipe otherwise than its comparison",
+                _launch_otherwise(lambda one: one["comparison"] is not None),
+            ),
+            Mutation(
+                "launch a recipe otherwise than its attempt", _launch_otherwise(lambda one: one["comparison"] is None)
+            ),
         ),
     ),
     Check(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from checking.arithmetic import MAIN_TOTAL, WARM_TOTAL
 from checking.check import Check, Complaint, Family, Mutation, Scope
@@ -17,6 +17,7 @@ from checking.shape import Shape
 
 NAME = "manifest.json"
 PROXY = "receipt-proxy.py"
+README = "README.md"
 ALWAYS = (
     "not-release-qualification",
     "not-optimum",
@@ -161,6 +162,106 @@ def hold_dates(subject: Manifest) -> Iterator[Complaint]:
         yield (NAME + "#/dates/lastRunEndedAt", shown(last), "not before " + max(ends))
 
 
+def _gateway(one: Dict[str, Any]) -> Tuple[Any, ...]:
+    return one.get("kind"), one.get("name"), one.get("sha256")
+
+
+def hold_gateways(subject: Manifest) -> Iterator[Complaint]:
+    """Every gateway that a comparison or an attempt went through stands in the manifest, and no other.
+
+    The hash of a gateway that is not built in may be declared where the run could not take it.
+    """
+    told = {_gateway(one) for one in subject.data["gateways"]}
+    if len(told) != len(subject.data["gateways"]):
+        yield (NAME + "#/gateways", "a gateway twice", "each once")
+    seen = set()
+    for one in subject.runs():
+        gateway = one.get("gateway")
+        if isinstance(gateway, dict):
+            kind, name, digest = _gateway(gateway)
+            loose = digest is None and kind != "built-in"
+            fits = {each for each in told if each[:2] == (kind, name) and (loose or each[2] == digest)}
+            seen |= fits
+            if not fits and one not in subject.incomplete:
+                yield (
+                    NAME + "#/gateways",
+                    "none of kind %s, name %s, sha256 %s" % (shown(kind), shown(name), shown(digest)),
+                    "that of run " + shown(one.get("run")),
+                )
+    for kind, name, digest in sorted(told - seen, key=str):
+        yield (
+            NAME + "#/gateways",
+            "%s %s, sha256 %s, that no run went through" % (shown(kind), shown(name), shown(digest)),
+            "gateways of comparisons and attempts",
+        )
+
+
+def hold_cases(subject: Manifest) -> Iterator[Complaint]:
+    """The case of a comparison is a round-robin row of the matrix, of its profile, engine and topology."""
+    rows = {row.get("case"): row for row in subject.matrix.get("rows", ()) if isinstance(row, dict)}
+    for one in subject.comparisons + subject.incomplete:
+        if "case" not in one:
+            continue
+        row = rows.get(one["case"], {})
+        for key in ("surface", "topology", "profile", "engine"):
+            if row.get(key) != one.get(key):
+                yield (
+                    "runtime-matrix.json#%s/%s" % (one["case"], key),
+                    shown(row.get(key)),
+                    "that of comparison %s: %s" % (shown(one.get("id")), shown(one.get(key))),
+                )
+
+
+def guide(data: Dict[str, Any]) -> str:
+    """What README.md says first: title, statement, counts, status, and every boundary; blanks and line ends do not count."""
+    counts = dict(data["counts"], status=data["status"], synthetic=data["synthetic"])
+    told = (
+        "{profiles} requested profiles, {cases} cases, {attempts} functional attempts, {comparisons} complete comparisons "
+        "({mainSamples} main and {warmSamples} warm samples), {incompleteComparisons} that did not finish, "
+        "{lifecycleRecords} lifecycle records. Matrix status: {status}. Synthetic: {synthetic}."
+    ).format(**counts)
+    parts = ["#", data["title"], data["statement"], told] + ["* " + one["statement"] for one in data["boundaries"]]
+    return " ".join(" ".join(parts).split())
+
+
+def _words(data: Optional[bytes]) -> str:
+    return "" if data is None else " ".join(data.decode("utf-8", "replace").split())
+
+
+def hold_readme(subject: Manifest) -> Iterator[Complaint]:
+    """README.md begins with what the manifest says, and verifies the archive that the manifest names."""
+    told = subject.view.derive(README, _words)
+    right = guide(subject.data)
+    if not told.startswith(right + " "):
+        same = next((n for n, (one, other) in enumerate(zip(told, right)) if one != other), min(len(told), len(right)))
+        yield (README, "..." + shown(told[max(0, same - 30) : same + 40]), shown(right[max(0, same - 30) : same + 40]))
+    name, archive = subject.data["campaign"], subject.data["distribution"]["archive"]
+    for line in ("sha256sum -c %s.sha256" % archive, "cd " + name, "sha256sum -c SHA256SUMS"):
+        if line not in told:
+            yield (README, "no line " + shown(line), "how to verify the archive of the manifest")
+
+
+def _readme(name: str, change: Any) -> Mutation:
+    def damage(bench: Bench) -> Any:
+        data = bench.read(README) if bench.has(README) else b""
+        new = change(data, bench.load(NAME))
+        if new == data:
+            return None
+        bench.put(README, new)
+        return README
+
+    return Mutation(name, damage)
+
+
+def _more_complete(data: bytes, manifest: Any) -> bytes:
+    told = manifest["counts"]["comparisons"]
+    return data.replace(b"%d complete" % told, b"%d complete" % (told + 6), 1)
+
+
+def _other_archive(data: bytes, manifest: Any) -> bytes:
+    return data.replace(manifest["distribution"]["archive"].encode(), b"another-evaluation.tgz")
+
+
 def _set(name: str, *steps: Any) -> Mutation:
     """A mutation that sets one value of the manifest: the steps to it, then the value."""
 
@@ -221,6 +322,33 @@ def _later(data: Any) -> Any:
 
 def _flip_preparation(data: Any) -> None:
     data["distribution"]["preparation"] = not data["distribution"]["preparation"]
+
+
+def _gateway_lie(name: str, change: Any) -> Mutation:
+    def apply(data: Any) -> Any:
+        if not data["gateways"]:
+            return False
+        change(data["gateways"])
+        return True
+
+    return _change(name, apply)
+
+
+def _other_case(bench: Bench) -> Any:
+    """Let a comparison cite a case that goes straight to a worker."""
+    native = next(
+        (row["case"] for row in bench.load("runtime-matrix.json")["rows"] if row["surface"] == "native"), None
+    )
+    made = bench.folders("results/settings")
+    if native is None or not made:
+        return None
+    with bench.edit(made[0] + "/comparison.json") as data:
+        data["case"] = native
+    with bench.edit("results/settings-index.json") as data:
+        for row in data["comparisons"]:
+            if row["folder"] == made[0]:
+                row["case"] = native
+    return made[0]
 
 
 def _drop_engines(data: Any) -> Any:
@@ -285,6 +413,45 @@ CHECKS = (
         "the dates of the manifest span every run",
         hold_dates,
         (_change("let the first run begin in the far future", _later),),
+    ),
+    Check(
+        "manifest-gateways",
+        "the manifest's gateways are those of comparisons and attempts",
+        hold_gateways,
+        (
+            _gateway_lie("drop a gateway from the manifest", lambda rows: rows.pop()),
+            _gateway_lie("give a gateway another hash", lambda rows: rows[0].update(sha256="0" * 64)),
+            _gateway_lie(
+                "name a gateway that nothing went through", lambda rows: rows.append(dict(rows[0], name="another"))
+            ),
+        ),
+    ),
+    Check(
+        "manifest-case",
+        "the case of a comparison is a round-robin row of the matrix",
+        hold_cases,
+        (Mutation("let a comparison cite a native case", _other_case),),
+    ),
+    Check(
+        "manifest-readme",
+        "the guide begins with the counts and boundaries of the manifest",
+        hold_readme,
+        (
+            _readme("write more complete comparisons into the guide", _more_complete),
+            _readme("empty the guide", lambda data, manifest: b"# A package\n"),
+            _readme(
+                "leave the boundary about service levels out of the guide",
+                lambda data, manifest: re.sub(
+                    b"(?m)^[*] %s\n"
+                    % re.escape(
+                        next(one["statement"] for one in manifest["boundaries"] if one["id"] == "not-sla")
+                    ).encode(),
+                    b"",
+                    data,
+                ),
+            ),
+            _readme("let the guide verify another archive", _other_archive),
+        ),
     ),
 )
 

@@ -26,7 +26,9 @@ class Matrix:
         self.attempts: Dict[str, Row] = {}
         for found in scope.facts.get("attempt", {}).values():
             if found is not None:
-                self.attempts[found["row"]["id"]] = dict(found["row"], normal=found["normal"])
+                self.attempts[found["row"]["id"]] = dict(
+                    found["row"], normal=found["normal"], launched=bool(found["launches"])
+                )
         told = peek(self.view, "model-identities.json")
         self.profiles: Dict[str, Row] = {
             one["id"]: one for one in told.get("profiles", ()) if isinstance(one, dict) and "id" in one
@@ -140,6 +142,20 @@ def hold_deferred(subject: Matrix) -> Iterator[Complaint]:
             yield ("recipes.json#" + shown(recipe.get("id")), "a recipe of a deferred case", "none")
 
 
+def hold_access(subject: Matrix) -> Iterator[Complaint]:
+    """Access is blocked for a gated profile alone, whose absent model is never told as missing storage.
+
+    An engine that ran and answered 401 or 403 may have blocked access to any model.
+    """
+    for one in subject.attempts.values():
+        state = subject.profiles.get(one["profile"], {}).get("state")
+        at = "results/converged/%s/attempt.json#/outcome" % one["id"]
+        if one["outcome"] == "BLOCKED_ACCESS" and state != "gated" and not one["launched"]:
+            yield (at, "BLOCKED_ACCESS of a profile that is " + shown(state), "a gated profile")
+        if one["reason"] == "MODEL_NOT_FOUND" and state == "gated":
+            yield (at, "%s, MODEL_NOT_FOUND of a gated profile" % one["outcome"], "BLOCKED_ACCESS, ACCESS_DENIED")
+
+
 def facts(subject: Matrix) -> Dict[str, Any]:
     """Counts."""
     return {"counts": {"matrix rows": len(subject.rows)}}
@@ -243,6 +259,49 @@ def _deferred_recipe(bench: Bench) -> Optional[str]:
     return "a recipe for " + str(rows[0]["case"])
 
 
+def _retell(before: str, outcome: str, reason: str) -> Any:
+    """Tell the attempts of one outcome as another, everywhere."""
+
+    def damage(bench: Bench) -> Optional[str]:
+        folder = next(
+            (
+                folder
+                for folder in bench.folders("results/converged")
+                if bench.load(folder + "/attempt.json")["outcome"] == before
+            ),
+            None,
+        )
+        if folder is None:
+            return None
+        with bench.edit(folder + "/attempt.json") as data:
+            data.update(outcome=outcome, reason=reason)
+        with bench.edit("results/converged-index.json") as data:
+            for row in data["attempts"]:
+                if row["folder"] == folder:
+                    row.update(outcome=outcome, reason=reason)
+        with bench.edit(NAME) as data:
+            for row in data["rows"]:
+                if row["decidedBy"] == folder.rsplit("/", 1)[1]:
+                    row.update(outcome=outcome, reason=reason)
+        return folder
+
+    return damage
+
+
+def _open_profiles(bench: Bench) -> Optional[str]:
+    """Tell every gated profile accessible, in both places."""
+    told = None
+    with bench.edit("model-identities.json") as data:
+        for one in data["profiles"]:
+            if one["state"] == "gated":
+                one["state"], told = "accessible", one["id"]
+    for name in bench.below("models"):
+        with bench.edit(name) as data:
+            if data["profile"]["state"] == "gated":
+                data["profile"]["state"] = "accessible"
+    return told
+
+
 CHECKS = (
     Check(
         "matrix-complete",
@@ -294,6 +353,21 @@ CHECKS = (
         "a deferred case has no recipe",
         hold_deferred,
         (Mutation("write a recipe for a deferred case", _deferred_recipe),),
+    ),
+    Check(
+        "matrix-access",
+        "access is blocked for a gated profile alone",
+        hold_access,
+        (
+            Mutation(
+                "tell missing storage as blocked access", _retell("MISSING_STORAGE", "BLOCKED_ACCESS", "ACCESS_DENIED")
+            ),
+            Mutation(
+                "tell blocked access as missing storage",
+                _retell("BLOCKED_ACCESS", "MISSING_STORAGE", "MODEL_NOT_FOUND"),
+            ),
+            Mutation("tell a gated profile accessible", _open_profiles),
+        ),
     ),
 )
 

@@ -1,0 +1,99 @@
+"""Rules and readers at their very edge, where a mutation of a whole package is too coarse to tell `<` from `<=`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from checking.reading import JsonFault, parse_body, read_document, read_json, read_sums, shown
+from checking.rules.answers import answer, read_request
+from checking.rules.lifecycle_shape import Shape
+
+CHAT = read_request(b'{"messages": [], "stream": true}')
+WORD = b'data: {"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"), [(199, "HTTP_ERROR"), (200, "NORMAL"), (299, "NORMAL"), (300, "HTTP_ERROR")]
+)
+def test_a_status_counts_as_an_answer_from_200_to_299(status: int, expected: str) -> None:
+    assert answer("complete", status, CHAT, WORD, True).classification == expected
+
+
+@pytest.mark.parametrize(("count", "read"), [("0", 0), ("1", 1), ("-1", None), ("true", None), ("1.0", None)])
+def test_a_token_count_is_a_whole_number_from_nought(count: str, read: int | None) -> None:
+    body = WORD.replace(
+        b'"choices"', b'"usage": {"prompt_tokens": 1, "completion_tokens": %s}, "choices"' % count.encode()
+    )
+    assert answer("complete", 200, CHAT, body, True).completion_tokens == read
+
+
+def test_only_true_asks_for_a_stream_and_the_keys_say_the_kind() -> None:
+    kinds = [(b'{"prompt": ""}', "completions"), (b'{"input": ""}', "embeddings"), (b"{}", "chat"), (b"[]", "chat")]
+    for body, kind in kinds:
+        assert read_request(body)[:2] == (kind, False)
+    assert read_request(b'{"messages": [], "stream": 1}').streaming is False
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_integers_are_read_to_the_last_exact_one(sign: str) -> None:
+    assert read_json(f"{sign}9007199254740991".encode()) == int(f"{sign}9007199254740991")
+    with pytest.raises(JsonFault, match="9007199254740992"):
+        read_json(f"{sign}9007199254740992".encode())
+
+
+def test_a_number_is_read_up_to_40_characters_and_to_the_greatest_double() -> None:
+    assert str(read_json(b"0." + b"1" * 38)) == "0." + "1" * 38
+    with pytest.raises(JsonFault, match="41 characters"):
+        read_json(b"0." + b"1" * 39)
+    assert read_json(b"1.7976931348623157e308") > 0
+    assert parse_body("-1.7976931348623157e308") < 0
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_64_levels_are_read_and_65_are_not(opening: str) -> None:
+    closing = "]" if opening == "[" else "}"
+    inner = "1" if opening != "[" else ""
+    for read in (lambda text: read_json(text.encode()), parse_body):
+        assert read(opening * 64 + inner + closing * 64) is not None
+        with pytest.raises(JsonFault, match="deeper than 64"):
+            read(opening * 65 + inner + closing * 65)
+
+
+def test_a_document_of_64_levels_has_its_form_judged_and_one_more_is_refused() -> None:
+    def nested(depth: int) -> bytes:
+        value: list = []
+        for _ in range(depth - 1):
+            value = [value]
+        return (json.dumps(value, indent=2) + "\n").encode()
+
+    assert read_document(nested(64))[1] is None
+    with pytest.raises(JsonFault, match="deeper than 64"):
+        read_document(nested(65))
+
+
+def test_a_line_of_output_is_cut_at_its_limit_and_stays_printable() -> None:
+    assert shown("x" * 80) == "x" * 80
+    assert shown("x" * 81) == "x" * 77 + "..."
+    assert shown(" ~\x7f\x1fé") == " ~\\x7f\\x1f\\xe9"
+    assert shown({"a": None}) == '{"a": null}'
+
+
+def test_names_of_every_letter_are_read_from_sums_both_ways() -> None:
+    one, two = "0" * 64, "f" * 64
+    assert read_sums(f"{one}  a\n{two}  b/c\n".encode()) == {"a": one, "b/c": two}
+    assert read_sums(f"{one}  a b\n{two}  b\n".encode()) == {"a b": one, "b": two}
+
+
+def test_a_lifecycle_record_whose_experiment_is_no_object_gets_faults_and_no_crash() -> None:
+    shape = Shape(json.loads(Path("schemas/lifecycle-record.schema.json").read_text()))
+    record = json.loads(Path("tests/vectors/lifecycle/published-record.json").read_text())
+    assert not list(shape.faults(record))
+    for wrong in ("text", 7, None, [], {}):
+        assert list(shape.faults({**record, "experiments": [wrong]})), wrong
+    # The faults told are those of the kind that the experiment is meant to be.
+    damaged = {**record["experiments"][1]}
+    damaged.pop("limitations")
+    (fault,) = shape.faults({**record, "experiments": [damaged]})
+    assert fault.place == "/experiments/0/limitations"
