@@ -141,6 +141,7 @@ class _Ledgers:
     def add(self, worker: str, plan: Plan, exchange: Exchange, shape: Shape) -> None:
         rows = self.rows[worker]
         response, complete = shape.upstream(plan.offer, exchange.response_body)
+        streamed = json.loads(plan.body).get("stream") is True
         rows.append({
             "sequence": len(rows) + 1, "requestId": plan.offer, "method": "POST", "path": "/v1/chat/completions",
             "traffic": True, "requestSha256": self.keep(plan.body), "requestBytes": len(plan.body),
@@ -149,7 +150,7 @@ class _Ledgers:
             "startedSeconds": Seconds(exchange.started_ns - self.origin + 50_000),
             "endedSeconds": Seconds(exchange.started_ns + exchange.total_ns - self.origin - 50_000),
             "requestHeaders": {"content-type": "application/json", "x-request-id": plan.offer},
-            "responseHeaders": {"content-type": "text/event-stream"},
+            "responseHeaders": {"content-type": "text/event-stream" if streamed else "application/json"},
         })  # fmt: skip
 
     def keep(self, body: bytes) -> str:
@@ -280,10 +281,11 @@ def _forge_arm(forge: _Forge, campaign: Campaign, name: str, sequence: int, repe
         ledgers.write(clock.now)
         raise
     ledgers.write()
-    lag = Seconds(200_000 + 1000 * 23)  # that of the last of 24
+    lag = Seconds(200_000)
+    sent = Seconds(200_000 + 1000 * (len(plans) - 1))  # what batch adds to each request of the main batch
     recorder.write(
         "client", late=False, limitSeconds=Seconds(50 * MS), loopLagP99Seconds=lag, loopLagMaxSeconds=lag,
-        sendLagP99Seconds=lag, sendLagMaxSeconds=lag, processorShare=Seconds(10 * MS), wallClockStepped=False, clock="kernel",
+        sendLagP99Seconds=sent, sendLagMaxSeconds=sent, processorShare=Seconds(10 * MS), wallClockStepped=False, clock="kernel",
     )  # fmt: skip
     recorder.write("timeline", **timeline)
     clock.now += 10 * MS

@@ -16,6 +16,7 @@ from benchmarks.forged_runs import Shape
 from evidence import validate
 from evidence.archive.layout import is_retained
 from evidence.build.package import Built
+from evidence.campaign import read_campaign
 from evidence.errors import EvidenceError
 
 Packed = tuple[World, Built]
@@ -253,7 +254,8 @@ def test_a_complete_run_that_lacks_an_arm_is_refused(world: World) -> None:
 def test_a_date_sensitive_profile_without_a_date_control_is_not_qualified(tmp_path: Path) -> None:
     world = make_world(tmp_path)
     told = world.campaign.path.read_text()
-    world.campaign.path.write_text(told.replace('id = "one"', 'id = "one"\ndate_sensitive = true', 1))
+    world.campaign.path.write_text(told.replace("id = 'one'", "id = 'one'\ndate_sensitive = true", 1))
+    world.campaign = read_campaign(world.campaign.path)
     world.compare()
     built = world.build(preparation=True)
     decision = load(built.archive, "results/settings/compare-1/decision.json")
