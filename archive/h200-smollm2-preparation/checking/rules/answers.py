@@ -1,0 +1,231 @@
+"""What a stored body says: classification, finish reason, tokens, text. Nothing else is believed.
+
+The order is that of the format page, section 4: transport, status, then the body. An `Answer` is worked
+out from the bytes of one response and three facts of its exchange; it never looks at what a sample claims.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from checking.reading import Event, JsonFault, parse_body, read_body, read_events
+
+_CONTENT = re.compile(r'("content": ?)(")([^"\\\\]+)"')
+_MARK = "a mark that no engine writes"
+NO_DONE = frozenset(("transformers-serve",))
+
+
+class Answer(NamedTuple):
+    """What follows from a body. `name` is the id that the engine gave it, `models` the models that it names."""
+
+    classification: str
+    finish_reason: Optional[str]
+    prompt_tokens: Optional[int]
+    completion_tokens: Optional[int]
+    text: str
+    reasoning: str
+    name: Optional[str] = None
+    models: Tuple[str, ...] = ()
+
+
+def _nothing(classification: str) -> Answer:
+    return Answer(classification, None, None, None, "", "")
+
+
+class Request(NamedTuple):
+    """What a request body asks for: `chat`, `completions` or `embeddings`, and whether as a stream."""
+
+    kind: str
+    streaming: bool
+    fields: Dict[str, Any]
+
+
+def read_request(body: bytes) -> Request:
+    """Read a request body; one that is no JSON object counts as a chat without stream."""
+    try:
+        asked = read_body(body)
+    except JsonFault:
+        return Request("chat", False, {})
+    if not isinstance(asked, dict):
+        return Request("chat", False, {})
+    kind = "chat"
+    if "messages" not in asked:
+        kind = "completions" if "prompt" in asked else "embeddings" if "input" in asked else "chat"
+    return Request(kind, asked.get("stream") is True, asked)
+
+
+def _count(value: Any) -> Optional[int]:
+    return value if type(value) is int and value >= 0 else None
+
+
+def _usage(value: Any) -> Tuple[Optional[int], Optional[int]]:
+    if not isinstance(value, dict):
+        return None, None
+    return _count(value.get("prompt_tokens")), _count(value.get("completion_tokens"))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _word(value: Any) -> Optional[str]:
+    return value if isinstance(value, str) and value else None
+
+
+def answer(transport: str, status: Optional[int], request: Request, body: bytes, owes_done: bool) -> Answer:
+    """Classify one response. Never raises: what cannot be read is MALFORMED.
+
+    Where transport or status decides, the body is not asked: finish reason and tokens are then None.
+    """
+    if transport == "timeout":
+        return _nothing("CLIENT_TIMEOUT")
+    if transport == "failed":
+        return _nothing("TRANSPORT_ERROR")
+    if transport == "closed-early":
+        return _nothing("UPSTREAM_PARTIAL")
+    if status is None or not 200 <= status <= 299:
+        return _nothing("HTTP_ERROR")
+    try:
+        return _stream(body, request.kind, owes_done) if request.streaming else _document(body, request.kind)
+    except JsonFault:
+        return _nothing("MALFORMED")
+
+
+def _settle(
+    finish: Optional[str], usage: Tuple[Optional[int], Optional[int]], text: str, reasoning: str, tools: bool
+) -> Answer:
+    if tools:
+        kind = "TOOL_CALL"
+    elif not text:
+        kind = "REASONING_ONLY" if reasoning else "EMPTY"
+    elif finish == "length":
+        kind = "CAPPED"
+    else:
+        kind = "NORMAL" if finish == "stop" else "MALFORMED"
+    return Answer(kind, finish, usage[0], usage[1], text, reasoning)
+
+
+def _template(head: str, tail: str) -> Optional[Dict[str, Any]]:
+    """The object of `head`, any plain text, `tail`, when the text is a chat delta's content; else None.
+
+    A string without quote, backslash or control character can stand for any other such string: the rest of
+    the JSON is read the same. So one parse with a mark tells what all events with this head and tail are.
+    """
+    try:
+        value = parse_body(head + _MARK + tail)
+        if value["choices"][0]["delta"]["content"] == _MARK and (head + tail).count(_MARK) == 0:
+            return value  # type: ignore[no-any-return]
+    except (JsonFault, LookupError, TypeError):
+        return None
+    return None
+
+
+def _objects(events: List[Event]) -> List[Dict[str, Any]]:
+    """The JSON objects of a stream, [DONE] left out. Raises JsonFault on data that is no object.
+
+    Events that differ in their text alone share one object, with some text for theirs: whether there is
+    text is all that anyone asks.
+    """
+    objects: List[Dict[str, Any]] = []
+    templates: Dict[Tuple[str, str], Optional[Dict[str, Any]]] = {}
+    for _, data in events:
+        if data == "[DONE]":
+            continue
+        opening = _CONTENT.search(data)
+        if opening is not None:
+            head, tail = data[: opening.end(2)], data[opening.end(3) :]
+            if (head, tail) not in templates:
+                templates[(head, tail)] = _template(head, tail)
+            shared = templates[(head, tail)]
+            if shared is not None and opening.group(3).isprintable():
+                objects.append(shared)
+                continue
+        value = parse_body(data)
+        if not isinstance(value, dict):
+            raise JsonFault("json-syntax", "", "no object", "an object")
+        objects.append(value)
+    return objects
+
+
+def _stream(body: bytes, kind: str, owes_done: bool) -> Answer:
+    events = read_events(body)
+    objects = _objects(events)
+    if not events:
+        return _nothing("MALFORMED")
+    if any(event.name == "error" for event in events) or any(value.get("error") is not None for value in objects):
+        return _nothing("HTTP_ERROR")
+    finish: Optional[str] = None
+    usage: Any = None
+    text: List[str] = []
+    reasoning: List[str] = []
+    tools = False
+    name: Optional[str] = None
+    models: List[str] = []
+    before: Any = None
+    for value in objects:
+        if value is before:
+            continue  # the same object again, as events that differ in their text alone share one
+        before = value
+        if name is None:
+            name = _word(value.get("id"))
+        model = _word(value.get("model"))
+        if model is not None and model not in models:
+            models.append(model)
+        said = value.get("usage")
+        if isinstance(said, dict):
+            usage = said
+        choices = value.get("choices")
+        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+            continue
+        choice = choices[0]
+        part = choice.get("delta") if kind == "chat" else choice
+        if isinstance(part, dict):
+            text.append(_text(part.get("content" if kind == "chat" else "text")))
+            reasoning.append(_text(part.get("reasoning_content")) or _text(part.get("reasoning")))
+            tools = tools or bool(part.get("tool_calls")) or bool(part.get("function_call"))
+        if isinstance(choice.get("finish_reason"), str):
+            finish = choice["finish_reason"]
+    read = _settle(finish, _usage(usage), "".join(text), "".join(reasoning), tools)
+    read = read._replace(name=name, models=tuple(models))
+    if finish is None or (owes_done and not any(event.data == "[DONE]" for event in events)):
+        return read._replace(classification="UPSTREAM_PARTIAL")
+    return read
+
+
+def _document(body: bytes, kind: str) -> Answer:
+    value = read_body(body)
+    if not isinstance(value, dict):
+        return _nothing("MALFORMED")
+    model = _word(value.get("model"))
+    read = _plain(value, kind)
+    return read._replace(name=_word(value.get("id")), models=() if model is None else (model,))
+
+
+def _plain(value: Dict[str, Any], kind: str) -> Answer:
+    if value.get("error") is not None:
+        return _nothing("HTTP_ERROR")
+    usage = _usage(value.get("usage"))
+    if kind == "embeddings":
+        data = value.get("data")
+        first = data[0] if isinstance(data, list) and data else None
+        vector = first.get("embedding") if isinstance(first, dict) else None
+        if not isinstance(vector, list) or not vector or not all(type(one) in (int, float, Decimal) for one in vector):
+            return _nothing("MALFORMED")
+        return Answer("NORMAL", None, usage[0], usage[1], "", "")
+    choices = value.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(choice, dict):
+        return _nothing("MALFORMED")
+    finish = choice.get("finish_reason") if isinstance(choice.get("finish_reason"), str) else None
+    if kind == "completions":
+        if "text" not in choice:
+            return _nothing("MALFORMED")
+        return _settle(finish, usage, _text(choice["text"]), "", False)
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        return _nothing("MALFORMED")
+    reasoning = _text(message.get("reasoning_content")) or _text(message.get("reasoning"))
+    tools = bool(message.get("tool_calls")) or bool(message.get("function_call"))
+    return _settle(finish, usage, _text(message.get("content")), reasoning, tools)

@@ -1,0 +1,176 @@
+"""The command line of verify-lifecycle: a package as for every verifier, or one record file, with its raw evidence.
+
+A record file is judged as a package of that one file; its raw evidence is laid beside it in memory as
+`evidence/<experiment>/<name>`. Nothing is written but into a temporary folder for the control in a new process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from checking import command
+from checking.check import Report, judge, table
+from checking.command import BLIND, REJECTED, UNREADABLE, VERIFIED, Verifier
+from checking.damage import NOTHING, Bench, Outcome, try_mutation
+from checking.package import Folder, Memory, Unreadable
+from checking.reading import read_json
+from checking.rules import lifecycle
+from checking.rules.lifecycle_damage import RECORDS, SINGLE, add, put
+from checking.rules.lifecycle_figures import figures, tally
+from checking.rules.lifecycle_raw import RAW_CONTROL, checked_places
+
+FAMILIES = (lifecycle.FAMILY,)
+_DEPTH = "measurements/"
+CONTROLS = (
+    (
+        "lifecycle-device-used",
+        add("co-residency", "shave the used bytes", _DEPTH + "device_used_bytes_with_both_models", -1),
+    ),
+    ("lifecycle-phase-sum", add("crash", "claim a healthy request more", _DEPTH + "healthy_requests_total", 1)),
+    (
+        "lifecycle-undeclared",
+        put("lora", "let the caller be told another fault", _DEPTH + "undeclared_adapter_status", 429),
+    ),
+)
+
+
+def read_bundle(folder: str) -> Dict[str, bytes]:
+    """The files of a bundle as evidence/<path> -> bytes. Raises OSError or Unreadable."""
+    source = Folder(folder)
+    wrong = [name for name, kind in source.entries.items() if kind not in ("file", "folder")]
+    if wrong:
+        raise Unreadable(wrong[0], "no regular file")
+    return {"evidence/" + name: source.read(name) for name, kind in source.entries.items() if kind == "file"}
+
+
+def judge_record(data: bytes, bundle: Dict[str, bytes]) -> Tuple[Memory, Report]:
+    """One record's bytes with its evidence, judged."""
+    source = Memory({SINGLE: data, **bundle})
+    return source, judge(source, FAMILIES)
+
+
+def control(source: Memory, script: str) -> Outcome:
+    """Alter a copy of the record and of its raw events and call the real verifier on it in a new process."""
+    for code, mutation in (*RAW_CONTROL, *CONTROLS) if any(name != SINGLE for name in source.files) else CONTROLS:
+        bench = Bench(source, {})
+        altered = mutation.damage(bench)
+        if altered is None:
+            continue
+        with tempfile.TemporaryDirectory(prefix="mutation-control-") as scratch:
+            for name, data in {**source.files, **{name: data or b"" for name, data in bench.changes.items()}}.items():
+                path = os.path.join(scratch, *name.split("/"))
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "wb") as file:
+                    file.write(data)
+            words = [sys.executable, "-I", "-B", os.path.abspath(script), os.path.join(scratch, SINGLE), "--json"]
+            if any(name != SINGLE for name in source.files):
+                words += ["--evidence", os.path.join(scratch, "evidence")]
+            ran = subprocess.run(
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False
+            )
+        try:
+            observed = tuple(sorted({one["code"] for one in json.loads(ran.stdout.decode("utf-8"))["findings"]}))
+        except (ValueError, KeyError, TypeError):
+            return Outcome(mutation.name, altered, code, ("exit %d" % ran.returncode,), "crashed", True)
+        verdict = "killed" if ran.returncode == REJECTED and code in observed else "survived"
+        return Outcome(mutation.name + " (new process)", altered, code, observed, verdict, True)
+    return Outcome("alter a record", NOTHING, "", (), "inert", True)
+
+
+def verify_record(options: Any, script: str) -> Tuple[int, Dict[str, int], Dict[str, Any]]:
+    """Judge one record file. Gives exit code, counts and what there is to say, the figures among it."""
+    said: Dict[str, Any] = {"findings": [], "mutations": [], "message": "", "figures": []}
+    try:
+        with open(options.package, "rb") as file:
+            data = file.read(64 << 20)
+        bundle = read_bundle(options.evidence) if options.evidence else {}
+    except (OSError, Unreadable) as error:
+        said["message"] = "cannot be read: %s" % error
+        return UNREADABLE, {}, said
+    source, report = judge_record(data, bundle)
+    counts = command.counts_of(report)
+    said["findings"] = list(report.findings)
+    if report.findings:
+        return REJECTED, counts, said
+    if report.crashes:
+        said["message"] = "a check failed on its own: " + report.crashes[0]
+        return UNREADABLE, counts, said
+    record = read_json(data)
+    said["figures"] = figures(record, checked_places(record, list(bundle), bundle.__getitem__))
+    counts.update(tally(said["figures"]))
+    if options.mutation_control:
+        said["mutations"] = [control(source, script)]
+        if options.mutation_control == "all":
+            for row in table(FAMILIES):
+                for mutation in row.mutations:
+                    said["mutations"].append(
+                        try_mutation(row.code, mutation, source, FAMILIES, report, Bench(source, {}))
+                    )
+        if any(outcome.blind() for outcome in said["mutations"]):
+            said["message"] = "a mutation was not rejected: this verifier is blind, trust nothing it said"
+            return BLIND, counts, said
+    return VERIFIED, counts, said
+
+
+def verify_package(verifier: Verifier, options: Any, script: str) -> Tuple[int, Dict[str, int], Dict[str, Any]]:
+    """Judge a package, then list the figures of its records."""
+    code, counts, said = command.verify(verifier, options, script)
+    said["figures"] = []
+    if code == VERIFIED:
+        source = Folder(options.package)
+        for name in sorted(source.entries):
+            if name.startswith(RECORDS + "/") and name.endswith(".json"):
+                found = figures(read_json(source.read(name)))
+                said["figures"] += [one._replace(place="%s#%s" % (name, one.place)) for one in found]
+        counts.update(tally(said["figures"]))
+        source.close()
+    return code, counts, said
+
+
+def arguments(verifier: Verifier, script: str, argv: Sequence[str]) -> Any:
+    """The arguments of every verifier, and --evidence."""
+    evidence: Optional[str] = None
+    rest: List[str] = []
+    words = iter(argv)
+    for word in words:
+        if word == "--evidence" or word.startswith("--evidence="):
+            evidence = word[11:] if "=" in word else next(words, None)
+            if not evidence:
+                print("%s: --evidence needs a folder" % verifier.name, file=sys.stderr)
+                raise SystemExit(UNREADABLE)
+        else:
+            rest.append(word)
+    options = command.arguments(verifier, os.path.dirname(os.path.abspath(script)), rest)
+    options.evidence = evidence
+    if evidence and not os.path.isfile(options.package):
+        print("%s: --evidence goes with the path of one record file" % verifier.name, file=sys.stderr)
+        raise SystemExit(UNREADABLE)
+    return options
+
+
+def show(verifier: Verifier, options: Any, code: int, counts: Dict[str, int], said: Dict[str, Any]) -> None:
+    """Print the figures one by one, then the verdict as every verifier does."""
+    if not options.json:
+        for one in said["figures"]:
+            print("%-10s %s %s%s" % (one.worth, one.place, one.value, " (%s)" % one.code if one.code else ""))
+    command.show(verifier, options.package, code, counts, said, options.json)
+
+
+def main(verifier: Verifier, script: str, argv: Optional[List[str]] = None) -> int:
+    """Run the verifier and give its exit code."""
+    options = arguments(verifier, script, sys.argv[1:] if argv is None else argv)
+    try:
+        if os.path.isfile(options.package) and not os.path.islink(options.package):
+            code, counts, said = verify_record(options, script)
+        else:
+            code, counts, said = verify_package(verifier, options, script)
+    except (OSError, MemoryError, RecursionError) as error:
+        code, counts = UNREADABLE, {}
+        said = {"findings": [], "mutations": [], "message": "could not run: %s" % error, "figures": []}
+    show(verifier, options, code, counts, said)
+    return code

@@ -1,0 +1,112 @@
+"""pd-index.json: reviewed summaries. Their shape can be judged; what they say public bytes cannot give back."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from checking.check import Check, Complaint, Family, Mutation, Scope
+from checking.damage import Bench
+from checking.package import View
+from checking.reading import shown
+from checking.rules import shapes
+from checking.rules.comparison import peek
+from checking.shape import Shape
+
+NAME = "results/pd-index.json"
+REMARK = "prefill/decode cases are reviewed summaries: public bytes cannot reconstruct them"
+PROOF = ("roles", "statePreserved", "bootstrapIdentity", "decodeTransferCounters", "recovery", "cleanup")
+
+
+class Summaries:
+    """The reviewed cases."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.data: Dict[str, Any] = scope.document(NAME)
+        self.cases: List[Dict[str, Any]] = self.data["cases"]
+        told = peek(scope.view, "model-identities.json").get("profiles", ())
+        self.profiles = {one.get("id") for one in told if isinstance(one, dict)}
+
+
+def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
+    """The summaries."""
+    return [(NAME, shapes.PD_INDEX)]
+
+
+def hold_reviewed(subject: Summaries) -> Iterator[Complaint]:
+    """Each case stands once, was reviewed, and is of a profile of the package."""
+    ids = [one["id"] for one in subject.cases]
+    for place, one in enumerate(subject.cases):
+        at = "%s#%s" % (NAME, one["id"])
+        if not one["reviewed"]:
+            yield (at + "/reviewed", "false", "true: only reviewed cases are published")
+        if ids.index(one["id"]) != place:
+            yield (at, "the case twice", "each case once")
+        if one["profile"] not in subject.profiles:
+            yield (at + "/profile", shown(one["profile"]), "a profile of model-identities.json")
+
+
+def hold_qualified(subject: Summaries) -> Iterator[Complaint]:
+    """A qualified case states every proof; a failed one a reason, and only the checks that it completed."""
+    for one in subject.cases:
+        at = "%s#%s" % (NAME, one["id"])
+        if one["outcome"] == "FAILED":
+            if one["reason"] is None:
+                yield (at + "/reason", "null", "a reason code")
+            continue
+        for key in PROOF:
+            if one[key] in (None, False):
+                yield ("%s/%s" % (at, key), shown(one[key]), "stated, since the case is qualified")
+        counters = one["decodeTransferCounters"]
+        if counters is not None and counters["after"] <= counters["before"]:
+            yield (at + "/decodeTransferCounters", shown(counters), "a transfer: after greater than before")
+        if not one["negatives"] or not all(negative["rejected"] for negative in one["negatives"]):
+            yield (at + "/negatives", shown(one["negatives"]), "negatives, all rejected")
+        if one["reason"] is not None:
+            yield (at + "/reason", shown(one["reason"]), "null, since the case is qualified")
+
+
+def _case(name: str, outcome: str, change: Any) -> Mutation:
+    def damage(bench: Bench) -> Optional[str]:
+        if not bench.has(NAME):
+            return None
+        value = bench.load(NAME)
+        one = next((one for one in value["cases"] if one["outcome"] == outcome), None)
+        if one is None:
+            return None
+        change(one)
+        bench.store(NAME, value)
+        return "%s#%s" % (NAME, one["id"])
+
+    return Mutation(name, damage)
+
+
+CHECKS = (
+    Check(
+        "pd-reviewed",
+        "each prefill/decode case stands once and was reviewed",
+        hold_reviewed,
+        (
+            _case("publish a case that nobody reviewed", "QUALIFIED", lambda one: one.update(reviewed=False)),
+            _case("summarise an unlisted profile", "FAILED", lambda one: one.update(profile="unlisted")),
+        ),
+    ),
+    Check(
+        "pd-qualified",
+        "a qualified case states every proof, a failed one its reason",
+        hold_qualified,
+        (
+            _case(
+                "let a failed case inherit a qualification",
+                "FAILED",
+                lambda one: one.update(outcome="QUALIFIED", reason=None),
+            ),
+            _case(
+                "qualify a case without a transfer",
+                "QUALIFIED",
+                lambda one: one["decodeTransferCounters"].update(after=0, before=0),
+            ),
+            _case("hide the reason of a failure", "FAILED", lambda one: one.update(reason=None)),
+        ),
+    ),
+)
+FAMILY = Family(kind="package", find=lambda view: [""], open=Summaries, checks=CHECKS, documents=documents)

@@ -1,0 +1,160 @@
+"""The package tree: its form closed, so that nothing lies in it that the format does not name.
+
+A stray Python file beside the verifiers could be imported in place of the standard library, and a stray page could
+say anything: whatever has no place of its own in the format is refused, however well SHA256SUMS lists it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Iterator, List, Optional
+
+from checking.check import Check, Complaint, Family, Mutation, Scope
+from checking.damage import Bench
+from checking.reading import shown
+from checking.rules.comparison import peek
+
+TOOLS = (
+    "README.md",
+    "CHECKS.md",
+    "receipt-proxy.py",
+    "verify-results.py",
+    "verify-incomplete-results.py",
+    "verify-converged.py",
+    "verify-lifecycle.py",
+)
+DOCUMENTS = ("manifest.json", "model-identities.json", "recipes.json", "runtime-matrix.json")
+INDICES = ("converged-index", "settings-index", "incomplete-settings-index", "pd-index", "lifecycle-index")
+SCHEMAS = (
+    "attempt", "common", "comparison", "controls", "converged-index", "decision", "incomplete-comparison",
+    "incomplete-settings-index", "ledger", "lifecycle-index", "lifecycle-record", "manifest", "model",
+    "model-identities", "offers", "pd-index", "recipes", "registry", "rule", "runtime-matrix", "samples",
+    "settings-index", "snapshots",
+)  # fmt: skip
+FIXED = frozenset(
+    [*TOOLS, *DOCUMENTS, "SHA256SUMS"]
+    + ["results/%s.json" % name for name in INDICES]
+    + ["schemas/%s.schema.json" % name for name in SCHEMAS]
+)
+_ID = r"[a-z0-9][a-z0-9.-]*"
+PLACES = re.compile(
+    r"results/(?:settings|incomplete|converged)/{id}/(?:bodies/[0-9a-f]{{64}}|ledgers/{id}\.json)"
+    r"|results/settings/{id}/(?:comparison|samples|snapshots|decision)\.json"
+    r"|results/incomplete/{id}/(?:(?:comparison|samples|snapshots|offers)\.json|partials/[0-9a-f]{{64}})"
+    r"|results/converged/{id}/(?:attempt|samples|controls)\.json"
+    r"|results/lifecycle/{id}\.json"
+    r"|models/{id}\.json|source-definitions/{id}\.[A-Za-z0-9]+"
+    r"|weights/{id}\.(?:source-index|sha256)"
+    r"|registry-{id}/(?:manifest\.json|probes/{id}\.json)"
+    r"|checking/(?:rules/)?[a-z_]+\.py"  # other releases have other modules, and each runs its own
+    r"|settings/{id}\.env|rules/{id}\.(?:native|rr|exact|native-pd)\.json".format(id=_ID)
+)
+_WEIGHTS = re.compile(r"weights/(.+)\.(?:source-index|sha256)")
+
+
+class Tree:
+    """The names of the package, and the profiles and registries that it speaks of."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.view = scope.view
+        self.names: List[str] = self.view.below("")
+        told = peek(self.view, "model-identities.json").get("profiles", ())
+        self.profiles = {one.get("id") for one in told if isinstance(one, dict)}
+        told = peek(self.view, "manifest.json").get("engines", ())
+        self.registries = {one.get("registry") for one in told if isinstance(one, dict)}
+
+
+def hold_closed(subject: Tree) -> Iterator[Complaint]:
+    """Every name is one of the format: a fixed one, or one of the shapes that section 2 gives a folder."""
+    for name in subject.names:
+        if name not in FIXED and not PLACES.fullmatch(name):
+            yield (name, "a file that has no place in a package", "only what the format names")
+
+
+def hold_tools(subject: Tree) -> Iterator[Complaint]:
+    """The guide, the recorder, the verifiers and what each code means are there."""
+    for name in TOOLS:
+        if not subject.view.has(name):
+            yield (name, "no such file", "the tools and the guide of every package")
+
+
+def hold_owned(subject: Tree) -> Iterator[Complaint]:
+    """A file of weights is of a profile, and a registry is one that an engine of the manifest names."""
+    for name in subject.view.below("weights"):
+        match = _WEIGHTS.fullmatch(name)
+        if match and match.group(1) not in subject.profiles:
+            yield (name, "a file of no profile", "profiles of model-identities.json only")
+    for name in sorted({name.split("/")[0] for name in subject.names if name.startswith("registry-")}):
+        if name not in subject.registries:
+            yield (
+                name,
+                "a registry that no engine of manifest.json names",
+                shown(sorted(filter(None, subject.registries))),
+            )
+
+
+def _add(name: str, path: str, data: bytes) -> Mutation:
+    def damage(bench: Bench) -> Optional[str]:
+        bench.put(path, data)
+        return path
+
+    return Mutation(name, damage)
+
+
+def _drop(name: str, path: str) -> Mutation:
+    def damage(bench: Bench) -> Optional[str]:
+        if not bench.has(path):
+            return None
+        bench.remove(path)
+        return path
+
+    return Mutation(name, damage)
+
+
+def _unnamed(bench: Bench) -> Any:
+    """Copy a registry under another name, or make one."""
+    bench.put("registry-unnamed/probes/nobody.json", b"{}\n")
+    return "registry-unnamed"
+
+
+CHECKS = (
+    Check(
+        "tree-closed",
+        "nothing lies in the package that the format does not name",
+        hold_closed,
+        (
+            _add("lay a page of claims into the top folder", "RESULTS.md", b"# Release qualified\n"),
+            _add("lay a file of import paths into the top folder", "extra.pth", b"import os\n"),
+            _add("lay a start-up hook beside the verifiers", "sitecustomize.py", b"import builtins\n"),
+            _add("shadow the JSON reader of the verifiers", "json.py", b"loads = dict\n"),
+            _add("lay a compiled module among the rules", "checking/rules/settings.pyc", b"\0"),
+            _add("add a verifier that is none", "verify-everything.py", b"print('verified')\n"),
+            _add("add a folder that no page names", "notes/summary.md", b"all is well\n"),
+            _add("add a report beside the indices", "results/summary.json", b"{}\n"),
+            _add("add a file of another ending to a folder", "schemas/extra.schema.json", b"{}\n"),
+        ),
+    ),
+    Check(
+        "tree-tools",
+        "the guide, the recorder and the verifiers are there",
+        hold_tools,
+        (
+            _drop("remove what the codes mean", "CHECKS.md"),
+            _drop("remove a verifier", "verify-lifecycle.py"),
+            _drop("remove the guide", "README.md"),
+        ),
+    ),
+    Check(
+        "tree-owned",
+        "weights are of a profile, registries of an engine",
+        hold_owned,
+        (
+            _add(
+                "add checksums of an unlisted profile", "weights/unlisted.sha256", b"0" * 64 + b"  model.safetensors\n"
+            ),
+            Mutation("add a registry that no engine names", _unnamed),
+        ),
+    ),
+)
+
+FAMILY = Family(kind="package", find=lambda view: [""], open=Tree, checks=CHECKS)

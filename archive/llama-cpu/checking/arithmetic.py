@@ -1,0 +1,82 @@
+"""Exact arithmetic of the comparison protocol. No float decides anything.
+
+The constants are those of the protocol (package format, section 4); they are fixed here and are never
+read from a package.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Iterable, List, Optional, Sequence, Union
+
+Number = Union[int, Decimal]
+
+CONCURRENCY = 8
+MAIN_PER_ARM = 24
+REPETITIONS = 3
+ORDER = ("A", "B", "B", "A", "A", "B")
+WORKERS = 2
+NATIVE_WARM_PER_WORKER = 1
+RR_WARM = 16
+RR_WARM_PER_WORKER = 8
+NATIVE_WARM_PER_ARM = WORKERS * NATIVE_WARM_PER_WORKER
+WARM_PER_ARM = NATIVE_WARM_PER_ARM + RR_WARM
+PER_ARM = WARM_PER_ARM + MAIN_PER_ARM
+MAIN_TOTAL = 2 * REPETITIONS * MAIN_PER_ARM
+WARM_TOTAL = 2 * REPETITIONS * WARM_PER_ARM
+PLANNED = MAIN_TOTAL + WARM_TOTAL
+
+PERCENTILE = Fraction(95, 100)
+TOKEN_VOLUME = Fraction(5, 100)
+MEMORY_REDUCTION = Fraction(30, 100)
+LATENCY_REGRESSION = Fraction(5, 100)
+MEDIAN_IMPROVEMENT = Fraction(10, 100)
+
+
+def fraction(value: Number) -> Fraction:
+    """The number exactly as it was written."""
+    return Fraction(value)
+
+
+def rank(count: int, share: Fraction) -> int:
+    """Nearest rank: ceil(share * count), at least 1."""
+    return max(1, -((-share.numerator * count) // share.denominator))
+
+
+def nearest_rank(values: Iterable[Number], share: Fraction = PERCENTILE) -> Number:
+    """The value at the nearest rank, no interpolation. Raises ValueError on no values."""
+    ordered = sorted(values)
+    if not ordered:
+        raise ValueError("no values")
+    return ordered[rank(len(ordered), share) - 1]
+
+
+def median(values: Sequence[Fraction]) -> Fraction:
+    """The middle value of an odd number of values."""
+    if len(values) % 2 != 1:
+        raise ValueError("an even number of values")
+    return sorted(values)[len(values) // 2]
+
+
+def relative(numerator: Number, denominator: Number) -> Optional[Fraction]:
+    """numerator / denominator, or None when that is no number."""
+    return Fraction(numerator) / Fraction(denominator) if denominator else None
+
+
+def written(value: Optional[Fraction]) -> Optional[str]:
+    """`p/q` in lowest terms; zero is `0/1`."""
+    return None if value is None else "%d/%d" % (value.numerator, value.denominator)
+
+
+def most_open(intervals: Iterable[Sequence[Number]]) -> int:
+    """The greatest number of [start, end) intervals open at once; one that ends as another starts is closed."""
+    edges: List[Sequence[Number]] = []
+    for start, end in intervals:
+        edges.append((start, 1))
+        edges.append((end, -1))
+    level = most = 0
+    for edge in sorted(edges, key=lambda edge: (edge[0], edge[1])):
+        level += int(edge[1])
+        most = max(most, level)
+    return most

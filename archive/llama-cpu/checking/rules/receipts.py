@@ -1,0 +1,247 @@
+"""Receipts: what the recorder before each worker saw, against what the client kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+from typing import Dict, Iterator, Optional, Tuple
+
+from checking.arithmetic import MAIN_PER_ARM, NATIVE_WARM_PER_WORKER, RR_WARM, WORKERS, Number
+from checking.check import Complaint
+from checking.reading import shown
+from checking.rules.comparison import TRAFFIC, Comparison, Row
+
+WITNESS_SLACK = Decimal("0.005")
+EACH = {"native-warm": NATIVE_WARM_PER_WORKER, "rr-warm": RR_WARM // WORKERS, "main": MAIN_PER_ARM // WORKERS}
+
+
+def _receipts(subject: Comparison) -> Iterator[Tuple[str, str, str, Row]]:
+    """(arm, worker, where, receipt) of every receipt."""
+    for (arm, worker), rows in subject.ledgers.items():
+        name = subject.ledger_names[(arm, worker)]
+        for row in rows:
+            yield arm, worker, "%s#%d" % (name, row["sequence"]), row
+
+
+def hold_sequence(subject: Comparison) -> Iterator[Complaint]:
+    """The receipts of a ledger are numbered from 1 without a gap."""
+    for key, rows in subject.ledgers.items():
+        told = [row["sequence"] for row in rows]
+        if told != list(range(1, len(rows) + 1)):
+            wrong = next(place for place, number in enumerate(told, 1) if place != number)
+            yield (
+                "%s#%d" % (subject.ledger_names[key], told[wrong - 1]),
+                "sequence %d" % told[wrong - 1],
+                "%d" % wrong,
+            )
+
+
+def hold_increasing(subject: Comparison) -> Iterator[Complaint]:
+    """The numbers of a ledger grow; where a run died, an exchange that was open may have left a gap."""
+    for key, rows in subject.ledgers.items():
+        before = 0
+        for row in rows:
+            if row["sequence"] <= before:
+                at = "%s#%d" % (subject.ledger_names[key], row["sequence"])
+                yield (at, "sequence %d" % row["sequence"], "more than %d" % before)
+            before = row["sequence"]
+
+
+def hold_traffic(subject: Comparison) -> Iterator[Complaint]:
+    """Traffic is a POST to a serving path, and nothing else is."""
+    for _, _, at, row in _receipts(subject):
+        right = row["method"] == "POST" and row["path"].split("?")[0] in TRAFFIC
+        if row["traffic"] is not right:
+            yield (
+                at,
+                "traffic %s for %s %s" % (shown(row["traffic"]), shown(row["method"]), shown(row["path"])),
+                shown(right),
+            )
+
+
+def hold_completeness(subject: Comparison) -> Iterator[Complaint]:
+    """A complete exchange has a status and no reason; an incomplete one has a reason."""
+    for _, _, at, row in _receipts(subject):
+        if row["complete"] and (row["reason"] is not None or row["status"] is None):
+            yield (
+                at,
+                "complete with reason %s and status %s" % (row["reason"], row["status"]),
+                "a status and no reason",
+            )
+        if not row["complete"] and row["reason"] is None:
+            yield (at, "incomplete without a reason", "a reason")
+
+
+def hold_headers(subject: Comparison) -> Iterator[Complaint]:
+    """Recorded headers agree with the receipt: request id and content lengths."""
+    for _, _, at, row in _receipts(subject):
+        asked, given = row["requestHeaders"], row["responseHeaders"]
+        if asked.get("x-request-id") != row["requestId"]:
+            yield (at, "x-request-id " + shown(asked.get("x-request-id")), shown(row["requestId"]))
+        length = asked.get("content-length")
+        if length is not None and row["complete"] and length != str(row["requestBytes"]):
+            yield (at, "request content-length " + shown(length), str(row["requestBytes"]))
+        length = given.get("content-length")
+        if length is not None and row["complete"] and length != str(row["responseBytes"]):
+            yield (at, "response content-length " + shown(length), str(row["responseBytes"]))
+
+
+def hold_clock(subject: Comparison) -> Iterator[Complaint]:
+    """An exchange ends after it began."""
+    for _, _, at, row in _receipts(subject):
+        if row["endedSeconds"] < row["startedSeconds"]:
+            yield (at, "ended at %s s" % row["endedSeconds"], "not before %s s" % row["startedSeconds"])
+
+
+def hold_copies(subject: Comparison) -> Iterator[Complaint]:
+    """No receipt is a copy of another: the same start and end do not come twice in a ledger."""
+    for key, rows in subject.ledgers.items():
+        seen: Dict[Tuple[Number, Number], int] = {}
+        for row in rows:
+            other = seen.setdefault((row["startedSeconds"], row["endedSeconds"]), row["sequence"])
+            if other != row["sequence"]:
+                yield (
+                    "%s#%d" % (subject.ledger_names[key], row["sequence"]),
+                    "the times of receipt %d" % other,
+                    "its own",
+                )
+
+
+def arrived(row: Row) -> bool:
+    """Whether a sample came back whole from a worker: a gateway may answer an error of its own instead."""
+    return row["transport"] == "complete" and 200 <= (row["status"] or 0) <= 299
+
+
+def hold_matched(subject: Comparison) -> Iterator[Complaint]:
+    """Every traffic receipt belongs to one sample: the same pair of hashes, or a request that the client lost."""
+    for arm in subject.arms_seen():
+        mine = subject.by_arm.get(arm, [])
+        pairs = Counter((row["requestSha256"], row["responseSha256"]) for row in mine)
+        lost = Counter(row["requestSha256"] for row in mine if not arrived(row))
+        unmatched = []
+        for worker, row in subject.traffic(arm):
+            pair = (row["requestSha256"], row["responseSha256"])
+            if pairs[pair] > 0:
+                pairs[pair] -= 1
+            else:
+                unmatched.append((worker, row))
+        for worker, row in unmatched:
+            if lost[row["requestSha256"]] > 0:
+                lost[row["requestSha256"]] -= 1
+                continue
+            at = "%s#%d" % (subject.ledger_names[(arm, worker)], row["sequence"])
+            yield (
+                at,
+                "request %s, response %s" % (row["requestSha256"], row["responseSha256"]),
+                "a sample with both hashes",
+            )
+
+
+def hold_receipted(subject: Comparison) -> Iterator[Complaint]:
+    """Every sample that came back whole from a worker has one receipt with its hashes, on its worker if it names one.
+
+    An error that names no worker may be the gateway's own word: a refusal of exact admission, or a worker not reached.
+    """
+    for arm in subject.arms_seen():
+        left = Counter((worker, row["requestSha256"], row["responseSha256"]) for worker, row in subject.traffic(arm))
+        union = Counter((row["requestSha256"], row["responseSha256"]) for _, row in subject.traffic(arm))
+        for row in subject.by_arm.get(arm, []):
+            if not arrived(row):
+                continue
+            if row["worker"] is None and (row["status"] or 0) >= 400:
+                continue
+            pair = (row["requestSha256"], row["responseSha256"])
+            if row["worker"] is not None:
+                if left[(row["worker"], *pair)] < 1:
+                    yield (subject.at(row), "no receipt of %s for its hashes" % row["worker"], "exactly one")
+                left[(row["worker"], *pair)] -= 1
+            elif union[pair] < 1:
+                yield (subject.at(row), "no receipt of any worker for its hashes", "exactly one")
+            union[pair] -= 1
+
+
+def hold_ids(subject: Comparison) -> Iterator[Complaint]:
+    """A request id that a receipt carries is that of one sample of its arm, with its hashes, worker and status.
+
+    When a worker fails before it answered whole, proxy or gateway say so with a 5xx of their own: then status and
+    answer of the sample are theirs, and the receipt keeps what the worker gave.
+    """
+    for arm in subject.arms_seen():
+        samples = {row["offer"]: row for row in subject.by_arm.get(arm, [])}
+        seen: Dict[str, str] = {}
+        for worker, receipt in subject.traffic(arm):
+            offer = receipt["requestId"]
+            if offer is None:
+                continue
+            at = "%s#%d" % (subject.ledger_names[(arm, worker)], receipt["sequence"])
+            sample: Optional[Row] = samples.get(offer)
+            if offer in seen:
+                yield (at, "request id %s again, first at %s" % (shown(offer), seen[offer]), "each id once")
+            elif sample is None:
+                yield (at, "request id " + shown(offer), "a sample of " + arm)
+            elif arrived(sample):
+                told = (worker, receipt["requestSha256"], receipt["responseSha256"], receipt["status"])
+                right = (sample["worker"], sample["requestSha256"], sample["responseSha256"], sample["status"])
+                if not receipt["complete"] and (sample["status"] or 0) >= 500 and told[:2] == right[:2]:
+                    continue
+                if told != right:
+                    yield (at, "%s, request %s, response %s, status %s" % told, "%s, %s, %s, %s" % right)
+                elif not receipt["complete"]:
+                    yield (at, "an incomplete exchange (%s)" % receipt["reason"], "a complete one, since the sample is")
+            seen.setdefault(offer, at)
+
+
+def hold_ids_seen(subject: Comparison) -> Iterator[Complaint]:
+    """As hold_ids, where the client may have died before it kept a sample of an exchange."""
+    kept = {row["offer"] for row in subject.samples}
+    lost = {receipt["requestId"] for arm in subject.arms_seen() for _, receipt in subject.traffic(arm)} - kept
+    for path, found, expected in hold_ids(subject):
+        if not any(offer is not None and found == "request id " + shown(offer) for offer in lost):
+            yield (path, found, expected)
+
+
+def hold_balance(subject: Comparison) -> Iterator[Complaint]:
+    """Round robin over two workers means equal counts: 1 native, 8 warm and 12 main an arm and worker."""
+    for arm in subject.arms_seen():
+        mine = subject.by_arm.get(arm, [])
+        if any(row["transport"] != "complete" for row in mine):
+            continue
+        counts = Counter(worker for worker, _ in subject.traffic(arm))
+        for worker in subject.workers:
+            if counts[worker] != sum(EACH.values()):
+                name = subject.ledger_names.get((arm, worker), subject.path("ledgers"))
+                yield (name, "%d exchanges of traffic" % counts[worker], "%d" % sum(EACH.values()))
+        for phase, each in EACH.items():
+            named = Counter(row["worker"] for row in mine if row["phase"] == phase)
+            if named[None]:
+                continue
+            for worker in subject.workers:
+                if named[worker] != each:
+                    at = "%s#%s-%s" % (subject.path("samples.json"), arm, phase)
+                    yield (at, "%d samples on %s" % (named[worker], worker), "%d" % each)
+
+
+def hold_witness(subject: Comparison) -> Iterator[Complaint]:
+    """What the client timed took at least as long as what the recorder saw, in the middle of an arm's main batch.
+
+    The recorder stands inside the client's interval. One late wake-up proves nothing, so the median counts,
+    with 5 ms of slack.
+    """
+    for arm in subject.arms_seen():
+        spent = {
+            receipt["requestId"]: receipt["endedSeconds"] - receipt["startedSeconds"]
+            for _, receipt in subject.traffic(arm)
+            if receipt["complete"] and receipt["requestId"] is not None
+        }
+        gaps = sorted(
+            row["totalSeconds"] - spent[row["offer"]]
+            for row in subject.main(arm)
+            if row["offer"] in spent and row["transport"] == "complete"
+        )
+        if gaps and gaps[len(gaps) // 2] < -WITNESS_SLACK:
+            at = "%s#%s-main" % (subject.path("samples.json"), arm)
+            yield (
+                at,
+                "a client that took %s s less than the recorder" % -gaps[len(gaps) // 2],
+                "never less, but for 5 ms",
+            )
