@@ -22,6 +22,7 @@ from evidence.archive import reader
 from evidence.archive.folder import read_folder
 from evidence.archive.strictjson import parse
 from evidence.errors import EvidenceError
+from evidence.lifecycle import timeline
 
 Json = dict[str, Any]
 LIMITS = {
@@ -153,11 +154,12 @@ def cell(value: Any) -> str:
 
 def show(view: PackageView, format: str) -> str:
     """Everything of the package as `table`, `markdown` or `json`."""
-    tables = [build(view) for build in TABLES.values()]
+    names = [*TABLES, "lifecycle"]
+    tables = [*(build(view) for build in TABLES.values()), lifecycle_table(view)]
     manifest = view.one("manifest.json")
     if format == "json":
         head = {key: manifest[key] for key in ("campaign", "title", "status", "synthetic", "statement", "counts")}
-        content = head | {name: table.plain() for name, table in zip(TABLES, tables, strict=True)}
+        content = head | {name: table.plain() for name, table in zip(names, tables, strict=True)}
         return records.to_bytes(content).decode().rstrip("\n")
     title = f"# {manifest['title']}" if format == "markdown" else str(manifest["title"])
     head_lines = [title, "", manifest["statement"], ""]
@@ -367,6 +369,13 @@ def attempt_table(view: PackageView) -> Table:
         answers = [f"{name} {count}" for name, count in sorted(attempt["counts"].items())]
         rows.append([entry["id"], *(entry[key] for key in ("surface", "outcome", "reason")), attempt["requests"], answers, entry["accepted"], entry["ended"]])  # fmt: skip
     return Table("Functional attempts", columns, rows)
+
+
+def lifecycle_table(view: PackageView) -> Table:
+    """What happened when in every experiment of the lifecycle records; the page shows it one table an experiment."""
+    index = view.files.get("results/lifecycle-index.json", {"records": []})
+    rows = [row for entry in index["records"] for row in timeline.timeline(view.one(entry["path"]))]
+    return Table("Lifecycle: timeline", timeline.HEADINGS, rows)
 
 
 TABLES: dict[str, Callable[[PackageView], Table]] = {

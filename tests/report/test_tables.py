@@ -109,3 +109,15 @@ def test_what_is_no_package_is_refused(built: Built, tmp_path: Path) -> None:
         tables.read_package(cut)
     with pytest.raises(EvidenceError, match="cannot be read"):
         tables.read_package(tmp_path / "nothing.tgz")
+
+
+def test_lifecycle_records_are_told_as_a_timeline() -> None:
+    """The published record has three experiments; each of their events is a row, in text as in JSON."""
+    record = json.loads((Path(__file__).parents[1] / "vectors/lifecycle/published-record.json").read_text())
+    view = tables.PackageView(Path("package"))
+    view.files["results/lifecycle-index.json"] = {"records": [{"path": "results/lifecycle/record.json"}]}
+    view.files["results/lifecycle/record.json"] = record
+    table = tables.lifecycle_table(view)
+    assert {row[0] for row in table.rows} == {one["id"] for one in record["experiments"]}
+    assert any("SIGKILL" in cell or "crash" in cell for row in table.rows for cell in row)
+    assert tables.lifecycle_table(tables.PackageView(Path("package"))).rows == []
