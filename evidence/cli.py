@@ -80,7 +80,7 @@ def capture(campaign: Path, names: tuple[str, ...], everything: bool, runs: Path
     if everything == bool(names):
         raise EvidenceError(
             "found neither or both of --case and --all, expected one of them",
-            "--all captures everything in the campaign, --case NAME one part of it",
+            "--all captures everything in the campaign, --case NAME one part of it; see `evidence capture --help`",
         )
     results = []
     for name in read_campaign(campaign).names() if everything else names:

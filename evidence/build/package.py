@@ -8,6 +8,7 @@ it is known. The same input gives the same bytes.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shutil
 import tempfile
@@ -63,10 +64,28 @@ def build(campaign_dir: Path, runs: Path, output: Path, *, preparation: bool = F
             'set status = "FINAL" in its [campaign] when every run is done, or build a marked preparation artifact with --preparation',
             code=1,
         )
+    with _made(output):
+        return _assemble(campaign, runs, output, preparation, quiet)
+
+
+@contextlib.contextmanager
+def _made(output: Path) -> Iterator[None]:
+    """The folder to write to; one that was made for a build that is then refused goes away again."""
+    was_there = output.exists()
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EvidenceError(f"{output}: cannot be made ({error.strerror}), expected a folder to write to") from None
+    try:
+        yield
+    except BaseException:
+        if not was_there:
+            with contextlib.suppress(OSError):
+                output.rmdir()
+        raise
+
+
+def _assemble(campaign: Campaign, runs: Path, output: Path, preparation: bool, quiet: bool) -> Built:
     stem = f"{campaign.name}-preparation" if preparation else campaign.name
     retained = output / stem
     _check_replaceable(retained, campaign)

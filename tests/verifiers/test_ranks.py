@@ -90,4 +90,4 @@ def test_second_judge_and_clerk_name_the_same_failed_gates() -> None:
         failed = [name for name in records.KIND_GATES[kind] if decide.GATES[name](built).holds is not True]
         assert failed == second["failed"], number
         chosen[second["decision"]] += 1
-    assert min(chosen.values()) > 100
+    assert min(chosen.values()) > 50  # both decisions are really taken
