@@ -21,8 +21,8 @@ class Target(NamedTuple):
 TARGETS = (
     Target("verifiers/checking/arithmetic.py", ("tests/verifiers/test_arithmetic.py", JUDGES, KILLS), 2),
     Target("verifiers/checking/reading.py", ("tests/verifiers/test_reading.py", EDGES, KILLS), 1.5),
-    Target("verifiers/checking/check.py", (KILLS, "tests/verifiers/test_command.py")),
-    Target("verifiers/checking/package.py", (KILLS, "tests/verifiers/test_command.py")),
+    Target("verifiers/checking/check.py", ("tests/verifiers/test_edges_check.py", KILLS)),
+    Target("verifiers/checking/package.py", ("tests/verifiers/test_edges_package.py", KILLS)),
     Target("verifiers/checking/shape.py", ("tests/verifiers/test_shapes.py", KILLS)),
     Target(RULES + "decision.py", (JUDGES, KILLS), 2),
     *(
