@@ -13,9 +13,9 @@ from __future__ import annotations
 import ast
 import hashlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
@@ -24,6 +24,13 @@ from cosmic_ray.plugins import get_operator, operator_names
 from mutants.targets import RULES, TARGETS, Target
 
 SEED = 20
+# Three families are two hundred operators; each looks at few nodes.
+LOOKS: dict[str, Callable[[Any], bool]] = {
+    "core/ReplaceComparisonOperator": lambda node: node.type == "comparison",
+    "core/ReplaceBinaryOperator": lambda node: node.type == "operator" and node.value in BINARY,
+    "core/ReplaceUnaryOperator": lambda node: node.type in ("factor", "not_test"),
+}
+BINARY = frozenset(("+", "-", "*", "/", "//", "%", "**", ">>", "<<", "|", "&", "^"))
 Place = tuple[int, int]
 
 
@@ -120,17 +127,15 @@ def _places(root: Path, target: Target, seed: int) -> list[_Drawn]:
     source = (root / target.path).read_text()
     spans, lines = _Spans(source, target.path), source.split("\n")
     nodes = list(ast_nodes(get_ast(source)))
-    kinds = {kind: [node for node in nodes if node.type == kind] for kind in ("comparison", "operator")}
+    looked_at = {family: [node for node in nodes if looks(node)] for family, looks in LOOKS.items()}
     found: dict[tuple[Place, str], list[_Drawn]] = {}
     seen: dict[str, int] = {}
     for name in sorted(operator_names()):
         operator = get_operator(name)
         if operator.arguments() or name.endswith("NoOp"):
             continue
-        # Two families are two hundred operators; each looks at one kind of node alone.
-        kind = {"core/ReplaceComparisonOperator": "comparison", "core/ReplaceBinaryOperator": "operator"}
-        looked_at = kinds.get(kind.get(name.split("_")[0], ""), nodes)
-        reach = ((start, end) for node in looked_at for start, end in operator().mutation_positions(node))
+        family = name.split("_")[0]
+        reach = (at for node in looked_at.get(family, nodes) for at in operator().mutation_positions(node))
         for occurrence, (start, _) in enumerate(reach):
             owner = spans.owner(start)
             if owner is None:
@@ -138,7 +143,6 @@ def _places(root: Path, target: Target, seed: int) -> list[_Drawn]:
             text = f"{seed} {target.path} {owner} {name} {lines[start[0] - 1].strip()}"
             again = seen[text] = seen.get(text, -1) + 1
             rank = int.from_bytes(hashlib.sha256(f"{text} {again}".encode()).digest()[:8], "big") / 2**64
-            family = name.split("_")[0]
             found.setdefault((start, family), []).append(
                 _Drawn(rank / target.weight, target, name, occurrence, start, owner)
             )

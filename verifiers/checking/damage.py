@@ -25,6 +25,7 @@ INDICES = {
 }
 LIFECYCLE_INDEX = "results/lifecycle-index.json"
 NOTHING = "nothing of that kind in this package"
+_written = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def sha256(data: bytes) -> str:
@@ -39,8 +40,7 @@ def written_json(value: Any, indent: int = 0) -> str:
             return "{}"
         pad = "  " * (indent + 1)
         inner = ",\n".join(
-            "%s%s: %s" % (pad, json.dumps(key, ensure_ascii=False), written_json(value[key], indent + 1))
-            for key in sorted(value)
+            "%s%s: %s" % (pad, _written(key), written_json(value[key], indent + 1)) for key in sorted(value)
         )
         return "{\n%s\n%s}" % (inner, "  " * indent)
     if isinstance(value, list):
@@ -50,7 +50,7 @@ def written_json(value: Any, indent: int = 0) -> str:
         return "[\n%s\n%s]" % (",\n".join(pad + written_json(item, indent + 1) for item in value), "  " * indent)
     if isinstance(value, Decimal):
         return format(value, "f")
-    return json.dumps(value, ensure_ascii=False)
+    return _written(value)
 
 
 class Bench:
