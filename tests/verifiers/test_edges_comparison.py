@@ -728,7 +728,7 @@ def dated(*hashes: str, tokens: tuple[int, ...] = ()) -> Callable[[Desk], None]:
                     "repetition": arm["repetition"], "arm": arm["arm"], "worker": worker,
                     "tokenIdsSha256": digest * 64, "tokens": tokens[number] if tokens else 5,
                 }
-                for number, ((arm, worker), digest) in enumerate(zip(places, hashes))
+                for number, ((arm, worker), digest) in enumerate(zip(places, hashes, strict=False))
             ],
         }  # fmt: skip
 
