@@ -133,7 +133,7 @@ def answered(*finishes: str) -> Callable[[Desk], None]:
 
     def apply(desk: Desk) -> None:
         with desk.samples() as rows:
-            for row, finish in zip(rows, finishes):
+            for row, finish in zip(rows, finishes, strict=False):
                 chunk = {"choices": [{"delta": {"content": row["offer"]}, "finish_reason": finish}]}
                 desk.answer_with(row, b"data: " + json.dumps(chunk).encode() + b"\n\ndata: [DONE]\n\n")
 
@@ -452,7 +452,7 @@ def test_the_client_may_take_5_ms_less_than_the_recorder_in_the_middle_of_an_att
     def shave(*less: str) -> Callable[[Desk], None]:
         def apply(desk: Desk) -> None:
             with desk.samples() as rows:
-                for row, one in zip(rows, less):
+                for row, one in zip(rows, less, strict=False):
                     with desk.receipt(row["offer"]) as receipt:
                         assert receipt is not None
                         row["totalSeconds"] = receipt["endedSeconds"] - receipt["startedSeconds"] - Decimal(one)
