@@ -9,6 +9,7 @@ asked first in each round, so that at the end it is the least recently used one:
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import asdict, dataclass
 
 from evidence.errors import EvidenceError
@@ -124,8 +125,16 @@ async def apply_ballast(
         shortfall = aim - (free or 0)
         if shortfall <= aim // 8:
             return ballast
-        # the ballast's process takes memory of its own (a CUDA context): take so much less
+        # the ballast's process takes memory of its own (a CUDA context): take so much less, once the rest is back
         await ballast.release()
+        await await_memory(target, seen.free_bytes - aim // 8)
         wanted -= shortfall
         if wanted <= 0:
             raise EvidenceError(f"a ballast leaves {free} bytes free, expected about {aim}", code=4)
+
+
+async def await_memory(target: Target, least: int, seconds: float = 30.0) -> None:
+    """Wait until `least` bytes are free, at most so long: a driver may free what a process held after its end."""
+    until = time.monotonic() + seconds
+    while ((await target.read_listing()).free_bytes or 0) < least and time.monotonic() < until:
+        await asyncio.sleep(0.1)
