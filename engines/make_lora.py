@@ -72,7 +72,7 @@ def round_bfloat16(number: float) -> int:
 
 def draw(model: Model, seed: int, scale: float) -> Iterator[Matrix]:
     """The matrices of an adapter, layer by layer, query before value, A before B."""
-    source, width = random.Random(seed), scale * 3**0.5
+    source, width = random.Random(seed), scale * 3**0.5  # noqa: S311 - the same numbers everywhere
     for layer in range(model.layers):
         for projection in (0, 1):
             for side, rows, columns in (("A", RANK, model.hidden), ("B", model.widths[projection], RANK)):

@@ -63,14 +63,11 @@ async def run_co_residency(settings: CoResidency, target: Target, log: EventLog)
 async def press(settings: CoResidency, target: Target, log: EventLog, deadline: Deadline) -> None:
     """Load and unload the next model, take the ballast, ask for the next model while watching."""
     name = settings.next_load_model
-    if target.has_unload:
-        await target.ask_until_served(name, "first-load", deadline.left(settings.load_limit_s))
-        before = await target.list("next loaded")
-        # the rounds' last model again, so that the order of use is that of the rounds
-        await target.ask(next(model for model in reversed(settings.models) if model != settings.pinned_model), "touch")
-        await target.steer("/admin/unload", model=name)
-    else:
-        before = await target.list("next not loaded")
+    await target.ask_until_served(name, "first-load", deadline.left(settings.load_limit_s))
+    before = await target.list("next loaded")
+    # the rounds' last model again, so that the order of use is that of the rounds
+    await target.ask(next(model for model in reversed(settings.models) if model != settings.pinned_model), "touch")
+    await target.steer("/admin/unload", model=name)
     after = await target.list("unloaded")
     target.note_process(before.find(name))
     reservation = before.find(name).reservation_bytes or after.find(name).reservation_bytes
