@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SURVIVORS = Path(__file__).with_name("survivors.toml")
 SAMPLE = 240
 LEAST = 0.97
-LIMIT = 60.0
+LIMIT = 40.0
 
 
 def reasons() -> dict[tuple[str, str, str, str], str]:

@@ -1,8 +1,9 @@
 """Lists every mutant of the judging code and chooses a sample that a seed fixes.
 
 A place is one operator's reach: cosmic-ray has eleven replacements for one `+`, of which one is drawn, so that a
-place counts once. Left out is what judges nothing: annotations and text formatting; and in the modules of rules the
-forgeries, which are the functions that take a bench or are reached from the tables of mutations alone.
+place counts once. Left out is what judges nothing: annotations and text formatting, how much is remembered, read or
+shown at once; and in the modules of rules the forgeries, which are the functions that take a bench or are reached from
+the tables of mutations alone.
 
 The draw ranks places by a hash of the seed and of what stands there. A change of the code moves only its own
 mutants, and the first forty of a sample are the sample of forty.
@@ -21,7 +22,7 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
-from mutants.targets import RULES, TARGETS, Target
+from mutants.targets import RULES, SIZES, TARGETS, Target
 
 SEED = 20
 # Three families are two hundred operators; each looks at few nodes.
@@ -77,6 +78,7 @@ class _Spans:
                     self.silent.append((_span(text)[1], _span(child.right)[0]))
             if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
                 self.silent.append(_span(child))
+            self.silent += [_span(part) for part in _indifferent(child)]
             self._walk(child, inner)
 
     def _alive(self) -> set[str]:
@@ -102,6 +104,22 @@ class _Spans:
         if self.alive is not None and owner.split(".")[0] not in self.alive:
             return None
         return owner
+
+
+def _indifferent(node: ast.AST) -> Iterator[ast.AST]:
+    """What changes no verdict by its construction: sizes of memories and buffers, slots, the width of a shown value."""
+
+    def sized(one: ast.AST) -> bool:
+        return (one.id if isinstance(one, ast.Name) else getattr(one, "attr", "")) in SIZES
+
+    if isinstance(node, ast.Assign) and any(map(sized, node.targets)):
+        yield node
+    if isinstance(node, ast.Compare) and any(map(sized, ast.walk(node))):
+        yield node
+    if isinstance(node, ast.Call):
+        yield from (one.value for one in node.keywords if one.arg in ("maxsize", "slots"))
+        if isinstance(node.func, ast.Name) and node.func.id == "shown":
+            yield from node.args[1:]
 
 
 def _span(node: ast.AST) -> tuple[Place, Place]:

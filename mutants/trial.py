@@ -60,7 +60,7 @@ class Nearest:
         self.module = path.removeprefix("verifiers/").removesuffix(".py").replace("/", ".")
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Sort, keeping the order otherwise: rows of this module, rows of its verifiers, other rows."""
+        """Sort, keeping the order otherwise: rows of this module, tests that are no rows, rows of its verifiers, others."""
 
         def parameters(item: Any) -> dict[str, Any]:
             return item.callspec.params if hasattr(item, "callspec") else {}
@@ -70,9 +70,11 @@ class Nearest:
 
         def distance(item: Any) -> int:
             told = parameters(item)
-            if "row" not in told or told["row"].hold.__module__ == self.module:
+            if "row" not in told:
+                return 1
+            if told["row"].hold.__module__ == self.module:
                 return 0
-            return 1 if told["name"] in mine else 2
+            return 2 if told["name"] in mine else 3
 
         items.sort(key=distance)
 
