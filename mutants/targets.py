@@ -74,7 +74,7 @@ TARGETS = (
     Target("evidence/build/decide.py", ("tests/build/test_edges_decide.py", "tests/build/test_decide.py", JUDGES), 2),
     Target("evidence/build/matrix.py", ("tests/build/test_edges_decide.py", "tests/build/test_converged.py"), 2),
     Target("evidence/build/classify.py", ("tests/build/test_classify.py", "tests/build/test_edges_classify.py"), 2),
-    Target("evidence/build/incomplete.py", ("tests/build/test_edges_incomplete.py", "tests/build/test_incomplete.py"), 1.5),
+    Target("evidence/build/incomplete.py", ("tests/build/test_edges_fates.py", "tests/build/test_incomplete.py"), 1.5),
 )
 # Constants that say how much is remembered or read at once: no verdict hangs on them, nor on what is compared with them.
 SIZES = frozenset(("_CHUNK", "_KNOWN", "MOST", "MOST_KNOWN"))
