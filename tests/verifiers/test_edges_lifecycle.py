@@ -518,7 +518,8 @@ def test_tries_are_a_retry_after_apart() -> None:
         line
         == f"/selected_lifecycle_events/3/response_statuses: 7 tries within {before + 29 - before} s, at least 30 s"
     )
-    assert told(rule, CRASH, (P + "retry_after_s", 10)) == []
+    assert told(rule, CRASH, (P + "retry_after_s", 6)) == []
+    assert len(told(rule, CRASH, (P + "retry_after_s", 7))) == 1
     assert len(told(rule, CRASH, (P + "retry_after_s", 11))) == 2
     assert told(rule, CRASH, ("caller_behavior", ...), (LIFE + "3/" + SEEN, before)) == []
     assert told(rule, CRASH, (P + "retry_after_s", 0), (LIFE + "3/" + SEEN, before)) == []
