@@ -191,8 +191,10 @@ def draw(
 
 
 def _changed(source: str, altered: str, line: int) -> tuple[str, str]:
-    """The altered line before and after, without indentation."""
-    for before, after in zip(source.split("\n"), altered.split("\n"), strict=False):
-        if before != after:
-            return before.strip(), after.strip()
-    return source.split("\n")[line - 1].strip(), ""
+    """The altered line before and after, without indentation; of a decorator that was dropped, its line and nothing."""
+    old, new = source.split("\n"), altered.split("\n")
+    if len(old) == len(new):
+        for before, after in zip(old, new, strict=True):
+            if before != after:
+                return before.strip(), after.strip()
+    return old[line - 1].strip(), ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import FrozenInstanceError, fields
 from typing import Any
 
 import pytest
@@ -180,6 +181,13 @@ def test_a_plain_answer_that_is_no_strict_object_is_malformed(body: bytes) -> No
 )
 def test_a_request_says_its_kind_and_whether_it_streams(body: bytes, expected: RequestShape) -> None:
     assert classify.read_request(body) == expected
+
+
+@pytest.mark.parametrize("value", [Reading("NORMAL", "stop", 1, 2), CHAT])
+def test_readings_are_remembered_and_so_cannot_be_altered(value: Any) -> None:
+    assert {value: 1}[type(value)(*(getattr(value, one.name) for one in fields(value)))] == 1
+    with pytest.raises(FrozenInstanceError):
+        setattr(value, fields(value)[0].name, "other")
 
 
 def test_an_event_has_its_name_and_its_data_and_neither_outlives_it() -> None:
