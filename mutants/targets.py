@@ -30,7 +30,7 @@ TARGETS = (
     Target(CHECKING + "package.py", (*_edges("package"), KILLS)),
     Target(CHECKING + "command.py", _edges("command")),
     Target(CHECKING + "damage.py", (*_edges("command"), KILLS)),
-    Target(CHECKING + "shape.py", (*_edges("schema"), KILLS, "tests/verifiers/test_shapes.py")),
+    Target(CHECKING + "shape.py", (*_edges("shape"), KILLS)),
     Target(RULES + "decision.py", (JUDGES, *_edges("comparison"), KILLS), 2),
     Target(RULES + "answers.py", (*_edges("answers", ""), KILLS)),
     *(
