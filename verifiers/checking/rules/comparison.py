@@ -144,7 +144,6 @@ class Bodies:
             if known is None:
                 data = self.read(row["responseSha256"])
                 known = answer(row["transport"], row["status"], request, data, self.owes_done)
-                known = known._replace(text="x" if known.text else "", reasoning="x" if known.reasoning else "")
                 if recall is not None and len(recall.answers) < recall.MOST:
                     recall.answers[deep or ()] = known
             self._answers[key] = known
