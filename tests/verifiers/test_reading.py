@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 from checking.reading import JsonFault, SumsFault, depth, parse_body, read_document, read_json, read_sums
-from checking.streams import read_events, read_text
+from checking.streams import read_events
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -111,17 +111,17 @@ READ = [("message", '{"a": "€😀"}'), ("message", "one\ntwo"), ("error", "no"
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_events_are_the_same_for_every_line_end(end: bytes) -> None:
-    assert [tuple(one) for one in read_events(read_text(EVENTS.replace(b"\n", end)))] == READ
+    assert [tuple(one) for one in read_events(EVENTS.replace(b"\n", end))] == READ
 
 
 def test_a_bom_is_dropped_once_and_an_unfinished_event_is_none() -> None:
-    assert read_events(read_text(b"\xef\xbb\xbfdata: x\n\ndata: never ended\n")) == [("message", "x")]
-    assert read_events(read_text(b"data: x")) == []
-    assert read_events(read_text(b"event: only\n\n")) == []
+    assert read_events(b"\xef\xbb\xbfdata: x\n\ndata: never ended\n") == [("message", "x")]
+    assert read_events(b"data: x") == []
+    assert read_events(b"event: only\n\n") == []
 
 
 def test_an_event_name_does_not_outlive_its_event() -> None:
-    assert read_events(read_text(b"event: error\n\ndata: x\n\n")) == [("message", "x")]
+    assert read_events(b"event: error\n\ndata: x\n\n") == [("message", "x")]
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from functools import lru_cache
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from checking.reading import SHORT, JsonFault, parse_body, read_body
-from checking.streams import Event, fold, read_events, read_text
+from checking.streams import Event, fold, read_events
 
 _NOBODY = "an id that no engine gives"
-_MARK = '"id":"%s"' % _NOBODY
-_ID = re.compile(r'"id": ?"([A-Za-z0-9_:-]{1,100})"')
-_CREATED = re.compile(r'("created": ?)[1-9][0-9]{0,14}(?=[,}])')
+_MARK = ('"id":"%s"' % _NOBODY).encode()
+_ID = re.compile(rb'"id": ?"([A-Za-z0-9_:-]{1,100})"')
+_CREATED = re.compile(rb'("created": ?)[1-9][0-9]{0,14}(?=[,}])')
 
 NO_DONE = frozenset(("transformers-serve",))
 
@@ -127,26 +127,26 @@ def _objects(events: List[Event]) -> List[Dict[str, Any]]:
     return objects
 
 
-def _masked(text: str) -> Tuple[str, Optional[str]]:
+def _masked(data: bytes) -> Tuple[bytes, Optional[str]]:
     """A folded stream with marks for the id and the moments that its engine gave it, and that id.
 
     As for text (see `fold`), a plain string or whole number behind its key can stand for any other.
     """
-    found = _ID.search(text)
-    if found is None or _NOBODY in text:
-        return text, None
-    return _CREATED.sub(r"\g<1>1", text).replace(found.group(0), _MARK), found.group(1)
+    found = _ID.search(data)
+    if found is None or _NOBODY.encode() in data:
+        return data, None
+    return _CREATED.sub(rb"\g<1>1", data).replace(found.group(0), _MARK), found.group(1).decode()
 
 
 def _stream(body: bytes, kind: str, owes_done: bool) -> Answer:
     """What a stream says. Answers that differ in id, moment and words alone, as most do, are read once."""
-    text, name = _masked(fold(read_text(body)))
-    read = _read_again(text, kind, owes_done) if len(text) <= SHORT else _read(text, kind, owes_done)
+    data, name = _masked(fold(body))
+    read = _read_again(data, kind, owes_done) if len(data) <= SHORT else _read(data, kind, owes_done)
     return read._replace(name=name) if name is not None and read.name == _NOBODY else read
 
 
-def _read(text: str, kind: str, owes_done: bool) -> Answer:
-    events = read_events(text)
+def _read(data: bytes, kind: str, owes_done: bool) -> Answer:
+    events = read_events(data)
     objects = _objects(events)
     if not events:
         return _nothing("MALFORMED")
