@@ -1,4 +1,4 @@
-"""Strict readers: JSON, the form of package JSON, server-sent events, SHA256SUMS.
+"""Strict readers of JSON and of the form of package JSON.
 
 JSON here is RFC 8259 with nothing left to taste: UTF-8 without BOM, no duplicate keys, no NaN or
 Infinity, integers within +-(2^53-1), other numbers finite as a double and at most 40 characters, nesting
@@ -30,8 +30,6 @@ _LINE = re.compile(
 _VALUE = re.compile(r'": (?:' + _STRING + r"|-?[0-9][0-9.]{0,14}|true|false|null)(?=,?\n)")
 _NEXT_ROW = "\n    },\n    {\n"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_SUMS = re.compile(rb"(?:[0-9a-f]{64}  (?:[A-Za-z0-9_+-][A-Za-z0-9._+-]*/)*[A-Za-z0-9_+-][A-Za-z0-9._+-]*\n)+")
-_DIGEST_LINE = re.compile(rb"([0-9a-f]{64})  ([^\n]+)\n")
 
 
 class JsonFault(Exception):
@@ -296,53 +294,3 @@ def read_document(data: bytes) -> Tuple[Any, Optional[JsonFault]]:
     except _Unsorted:
         return _parse(text, _decode), JsonFault("json-form", "", "keys out of order", "keys sorted in every object")
     return value, form.fault
-
-
-class SumsFault(Exception):
-    """SHA256SUMS is not in the form that this project writes: code, place, what was found and expected."""
-
-    def __init__(self, code: str, place: str, found: str, expected: str) -> None:
-        super().__init__("%s at %s" % (code, place))
-        self.code = code
-        self.place = place
-        self.found = found
-        self.expected = expected
-
-
-def read_sums(data: bytes) -> Dict[str, str]:
-    """Name -> hash of a SHA256SUMS: GNU text form, sorted, no duplicates, nothing else. Raises SumsFault."""
-    if _SUMS.fullmatch(data):
-        rows = data.decode("ascii").split("\n")
-        rows.pop()
-        names = [row[66:] for row in rows]
-        # Rising names are sorted and unique; what the pattern admits has nothing to escape and no odd component.
-        if "SHA256SUMS" not in names and all(one < two for one, two in zip(names, names[1:])):
-            return {name: row[:64] for name, row in zip(names, rows)}
-    if not data:
-        raise SumsFault("sums-empty", "line 1", "nothing", "a line for every file")
-    lines = data.split(b"\n")
-    if lines.pop():
-        raise SumsFault("sums-form", "line %d" % (len(lines) + 1), "no final newline", "one final newline")
-    sums: Dict[str, str] = {}
-    before = b""
-    for number, line in enumerate(lines, 1):
-        match = _DIGEST_LINE.fullmatch(line + b"\n")
-        if match is None or b"\r" in line or b"\\" in line or line[66:67] in (b" ", b"*"):
-            raise SumsFault(
-                "sums-form",
-                "line %d" % number,
-                shown(line.decode("latin-1"), 60),
-                "64 lower-case hex, two spaces, a name",
-            )
-        name = match.group(2)
-        text = name.decode("utf-8", "surrogateescape")
-        if name == before or text in sums:
-            raise SumsFault("sums-duplicate", "line %d" % number, shown(text), "each name once")
-        if name < before:
-            raise SumsFault("sums-order", "line %d" % number, shown(text), "names sorted as bytes")
-        parts = text.split("/")
-        if text == "SHA256SUMS" or "" in parts or "." in parts or ".." in parts:
-            raise SumsFault("sums-path", "line %d" % number, shown(text), "a relative name inside the package")
-        before = name
-        sums[text] = match.group(1).decode()
-    return sums
