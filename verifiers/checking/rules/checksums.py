@@ -38,8 +38,8 @@ class Sums:
         self.compared = 0
 
     def rows(self) -> Iterator[Row]:
-        """The lines of the list, which has no fault."""
-        return rows(self.view.pieces(SUMS))
+        """The lines of the list; none when it has a fault."""
+        return rows(self.view.pieces(SUMS)) if self.fault is None else iter(())
 
     def faults(self, code: str) -> Iterator[Complaint]:
         """The fault of the list itself when it has this code."""
