@@ -19,7 +19,7 @@ def told(verifier: str, code: str, damage: Callable[[Bench], object]) -> list[st
     The check is asked alone: what else would be said is left aside, and with it the time that it takes.
     """
     on = ground(verifier)
-    bench = Bench(on.source, on.sums, on.names)
+    bench = Bench(on.source, on.sums)
     damage(bench)
     bench.reseal()
     overlay = bench.overlay()

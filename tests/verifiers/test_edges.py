@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from checking.damage import Bench
-from checking.reading import JsonFault, parse_body, read_document, read_json, read_sums, shown
+from checking.reading import JsonFault, parse_body, read_document, read_json, shown
 from checking.rules.answers import answer, read_request
 from checking.rules.lifecycle_shape import Shape
+from checking.sums import read_sums
 
 from tests.verifiers.edges import told
 

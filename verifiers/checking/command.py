@@ -69,7 +69,7 @@ def counts_of(report: Report) -> Dict[str, int]:
 
 def retained_only(folder: Folder) -> bool:
     """Whether this is the part that a repository retains: it has a manifest and no results at all."""
-    return "manifest.json" in folder.entries and not any(name.startswith("results/") for name in folder.entries)
+    return "manifest.json" in folder.entries and not folder.entries.below("results")
 
 
 def lay_copy(overlay: Overlay, root: str, target: str) -> None:
@@ -199,7 +199,7 @@ def verify(verifier: Verifier, options: argparse.Namespace, script: str) -> Tupl
     if "SHA256SUMS" not in folder.entries and "manifest.json" not in folder.entries:
         said["message"] = "%s holds neither SHA256SUMS nor manifest.json; expected a package" % options.package
         return UNREADABLE, {}, said
-    report = judge(folder, verifier.families)
+    report = judge(folder, verifier.families, again=options.mutation_control == "all")
     counts = counts_of(report)
     said["findings"] = list(report.findings)
     if report.findings:

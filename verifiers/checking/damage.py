@@ -14,10 +14,10 @@ from decimal import Decimal
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from checking.check import Check, Family, Mutation, Report, judge
-from checking.package import Names, Overlay, Recall, Source
-from checking.reading import read_json, read_sums
+from checking.package import Overlay, Recall, Source
+from checking.reading import read_json
+from checking.sums import SUMS, read_sums
 
-SUMS = "SHA256SUMS"
 INDICES = {
     "results/settings-index.json": "comparisons",
     "results/converged-index.json": "attempts",
@@ -56,16 +56,16 @@ def written_json(value: Any, indent: int = 0) -> str:
 class Bench:
     """A package lying open: what is edited here exists in memory alone."""
 
-    def __init__(self, source: Source, sums: Mapping[str, str], names: Optional[Names] = None) -> None:
+    def __init__(self, source: Source, sums: Mapping[str, str]) -> None:
         self.source = source
         self.sums = sums
         self.changes: Dict[str, Optional[bytes]] = {}
         self.kinds: Dict[str, str] = {}
-        self._names = names or Names(source.entries)
 
     def below(self, folder: str) -> List[str]:
         """Names of files below a folder as they stand now."""
-        names = [name for name in self._names.below(folder) if self.source.entries[name] == "file"]
+        entries = self.source.entries
+        names = [name for name in entries.below(folder) if name not in entries.odd()]
         touched = [name for name in self.changes if not folder or name.startswith(folder + "/")]
         if not touched:
             return names
@@ -80,7 +80,7 @@ class Bench:
     def folders(self, parent: str) -> List[str]:
         """The folders right below a folder, in order."""
         if not any(name.startswith(parent + "/") for name in self.changes):
-            return self._names.folders(parent)
+            return self.source.entries.folders(parent)
         cut = len(parent) + 1
         return sorted({parent + "/" + name[cut:].split("/")[0] for name in self.below(parent) if "/" in name[cut:]})
 
@@ -88,7 +88,7 @@ class Bench:
         """Whether the file is there now."""
         if name in self.changes:
             return self.changes[name] is not None
-        return self.source.entries.get(name) == "file"
+        return self.source.entries.find(name) == "file"
 
     def read(self, name: str) -> bytes:
         """Its bytes now."""
@@ -198,7 +198,7 @@ class Bench:
             name: data
             for name, data in self.changes.items()
             if (data is None and name in self.source.entries)
-            or (data is not None and (self.source.entries.get(name) != "file" or self.source.read(name) != data))
+            or (data is not None and (self.source.entries.find(name) != "file" or self.source.read(name) != data))
         }
         return Overlay(self.source, real, self.kinds)
 
@@ -256,8 +256,7 @@ def try_mutation(
 def try_all(source: Source, families: Sequence[Family], before: Report, rows: Sequence[Check]) -> Iterator[Outcome]:
     """Every mutation of every row, in order."""
     sums = sums_of(source)
-    names = Names(source.entries)
     recall = Recall()
     for row in rows:
         for mutation in row.mutations:
-            yield try_mutation(row.code, mutation, source, families, before, Bench(source, sums, names), recall)
+            yield try_mutation(row.code, mutation, source, families, before, Bench(source, sums), recall)

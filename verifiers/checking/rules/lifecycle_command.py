@@ -51,7 +51,7 @@ def read_bundle(folder: str) -> Dict[str, bytes]:
 def judge_record(data: bytes, bundle: Dict[str, bytes]) -> Tuple[Memory, Report]:
     """One record's bytes with its evidence, judged."""
     source = Memory({SINGLE: data, **bundle})
-    return source, judge(source, FAMILIES)
+    return source, judge(source, FAMILIES, again=True)
 
 
 def control(source: Memory, script: str) -> Outcome:
@@ -123,8 +123,8 @@ def verify_package(verifier: Verifier, options: Any, script: str) -> Tuple[int, 
     said["figures"] = []
     if code == VERIFIED:
         source = Folder(options.package)
-        for name in sorted(source.entries):
-            if name.startswith(RECORDS + "/") and name.endswith(".json"):
+        for name in source.entries.below(RECORDS):
+            if name.endswith(".json"):
                 found = figures(read_json(source.read(name)))
                 said["figures"] += [one._replace(place="%s#%s" % (name, one.place)) for one in found]
         counts.update(tally(said["figures"]))

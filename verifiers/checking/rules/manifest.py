@@ -30,16 +30,33 @@ SYNTHETIC = "not-gpu-result"
 _BODY = re.compile(r"results/(?:settings|converged|incomplete)/[^/]+/bodies/[0-9a-f]{64}\Z")
 
 
+_TOLD = ("run", "id", "synthetic", "campaign", "startedAt", "endedAt", "gateway")
+_TOLD_OF_CASE = ("case", "profile", "engine", "surface", "topology")
+
+
+def _told(view: View, name: str) -> Dict[str, Any]:
+    """What a manifest has to agree with in a comparison or an attempt; the rest of it is forgotten."""
+    one = peek(view, name)
+    if not isinstance(one, dict):
+        return one  # type: ignore[no-any-return]
+    told = {key: one[key] for key in (*_TOLD, *_TOLD_OF_CASE) if key in one}
+    arms = one["arms"] if isinstance(one.get("arms"), list) else ()
+    told["arms"] = [{"startedAt": arm.get("startedAt")} for arm in arms if isinstance(arm, dict)]
+    return told
+
+
 class Manifest:
     """The manifest, and what it speaks of, as far as other files tell it."""
 
     def __init__(self, scope: Scope) -> None:
         self.view = scope.view
         self.data: Dict[str, Any] = scope.document(NAME)
-        self.comparisons = [peek(self.view, one + "/comparison.json") for one in folders(self.view, "results/settings")]
-        self.attempts = [peek(self.view, one + "/attempt.json") for one in folders(self.view, "results/converged")]
+        self.comparisons = [
+            _told(self.view, one + "/comparison.json") for one in folders(self.view, "results/settings")
+        ]
+        self.attempts = [_told(self.view, one + "/attempt.json") for one in folders(self.view, "results/converged")]
         self.incomplete = [
-            peek(self.view, one + "/comparison.json") for one in folders(self.view, "results/incomplete")
+            _told(self.view, one + "/comparison.json") for one in folders(self.view, "results/incomplete")
         ]
         self.matrix: Dict[str, Any] = peek(self.view, "runtime-matrix.json")
         self.identities: Dict[str, Any] = peek(self.view, "model-identities.json")

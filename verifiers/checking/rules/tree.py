@@ -7,7 +7,7 @@ say anything: whatever has no place of its own in the format is refused, however
 from __future__ import annotations
 
 import re
-from typing import Any, Iterator, List, Optional
+from typing import Any, Iterator, Optional
 
 from checking.check import Check, Complaint, Family, Mutation, Scope
 from checking.damage import Bench
@@ -57,7 +57,7 @@ class Tree:
 
     def __init__(self, scope: Scope) -> None:
         self.view = scope.view
-        self.names: List[str] = self.view.below("")
+        self.entries = self.view.listing()
         told = peek(self.view, "model-identities.json").get("profiles", ())
         self.profiles = {one.get("id") for one in told if isinstance(one, dict)}
         told = peek(self.view, "manifest.json").get("engines", ())
@@ -66,9 +66,9 @@ class Tree:
 
 def hold_closed(subject: Tree) -> Iterator[Complaint]:
     """Every name is one of the format: a fixed one, or one of the shapes that section 2 gives a folder."""
-    for name in subject.names:
-        if name not in FIXED and not PLACES.fullmatch(name):
-            yield (name, "a file that has no place in a package", "only what the format names")
+    wrong = [name for name in subject.entries if name not in FIXED and not PLACES.fullmatch(name)]
+    for name in sorted(wrong):
+        yield (name, "a file that has no place in a package", "only what the format names")
 
 
 def hold_tools(subject: Tree) -> Iterator[Complaint]:
@@ -84,7 +84,7 @@ def hold_owned(subject: Tree) -> Iterator[Complaint]:
         match = _WEIGHTS.fullmatch(name)
         if match and match.group(1) not in subject.profiles:
             yield (name, "a file of no profile", "profiles of model-identities.json only")
-    for name in sorted({name.split("/")[0] for name in subject.names if name.startswith("registry-")}):
+    for name in sorted({name.split("/")[0] for name in subject.entries if name.startswith("registry-")}):
         if name not in subject.registries:
             yield (
                 name,
