@@ -13,7 +13,7 @@ from checking import command
 from checking.check import Check, Family, Mutation, judge
 from checking.command import Verifier, arguments, control, counts_of, lay_copy, main, retained_only
 from checking.damage import NOTHING, Bench, Outcome, sums_of, try_all, try_mutation, written_json
-from checking.package import Folder, Memory, Names, Overlay
+from checking.package import Folder, Memory, Overlay
 
 from tests.verifiers.forge import sha
 
@@ -175,7 +175,7 @@ def test_a_check_that_falls_over_cannot_be_trusted(package: Path, capsys: pytest
 def test_what_the_system_refuses_is_told(
     package: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def fail(*_: Any) -> Any:
+    def fail(*_: Any, **__: Any) -> Any:
         raise error
 
     monkeypatch.setattr(command, "judge", fail)
@@ -425,7 +425,7 @@ def sealed() -> Bench:
     files["results/lifecycle-index.json"] = document({"records": [record]})
     files["SHA256SUMS"] = sums(files)
     source = Memory(files)
-    return Bench(source, sums_of(source), Names(source.entries))
+    return Bench(source, sums_of(source))
 
 
 def test_resealing_makes_everything_true_again_and_touches_nothing_else() -> None:
@@ -481,7 +481,7 @@ def test_a_mutation_is_killed_survives_is_inert_or_crashes(
     mutation: Mutation, altered: str, observed: Any, verdict: str
 ) -> None:
     source, families = Memory(FILES), (family(mutation),)
-    before = judge(source, families)
+    before = judge(source, families, again=True)
     outcome = try_mutation("bad-word", mutation, source, families, before, Bench(source, sums_of(source)))
     assert outcome == Outcome(mutation.name, altered, "bad-word", observed, verdict, mutation.resealed)
     assert outcome.blind() is (verdict in ("survived", "crashed") or (verdict == "inert" and altered != NOTHING))

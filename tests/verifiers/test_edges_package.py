@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from checking import package
-from checking.package import Folder, Memory, Names, Overlay, Recall, Source, Unreadable, View
+from checking.package import Folder, Memory, Overlay, Source, Unreadable, View
 
 
 def sha(data: bytes) -> str:
@@ -41,6 +41,12 @@ ENTRIES = {
 }
 
 
+def known(source: Source, *names: str) -> dict[str, str]:
+    """What a source knows of the names without being asked for their bytes."""
+    found = {name: source.known(name) for name in names}
+    return {name: digest for name, digest in found.items() if digest is not None}
+
+
 def reason_of(source: Source, name: str, asked: str = "read") -> str:
     with pytest.raises(Unreadable) as caught:
         getattr(source, asked)(name)
@@ -50,9 +56,9 @@ def reason_of(source: Source, name: str, asked: str = "read") -> str:
 
 
 def test_a_folder_lists_every_entry_by_its_kind_and_follows_no_link(laid: Path, tmp_path: Path) -> None:
-    assert Folder(str(laid)).entries == ENTRIES
+    assert dict(Folder(str(laid)).entries) == ENTRIES
     (tmp_path / "empty").mkdir()
-    assert Folder(str(tmp_path / "empty")).entries == {}
+    assert dict(Folder(str(tmp_path / "empty")).entries) == {}
     with pytest.raises(OSError, match="nowhere"):
         Folder(str(tmp_path / "nowhere"))
 
@@ -65,17 +71,17 @@ def test_a_folder_lists_every_entry_by_its_kind_and_follows_no_link(laid: Path, 
 def test_only_a_regular_file_is_opened(laid: Path, name: str, reason: str, asked: str) -> None:
     folder = Folder(str(laid))
     assert reason_of(folder, name, asked) == reason
-    assert folder.known() == {}
+    assert folder.known(name) is None
 
 
 def test_bytes_and_digests_are_those_of_the_file_however_they_are_asked_for(laid: Path) -> None:
     folder = Folder(str(laid))
     assert folder.read("a/deep/er/x") == b"one"
-    assert folder.known() == {"a/deep/er/x": sha(b"one")}
+    assert known(folder, *ENTRIES) == {"a/deep/er/x": sha(b"one")}
     assert folder.digest("b.txt") == sha(b"two")
     assert folder.digest("a/y") == sha(b"")
     assert folder.read("a/y") == b""
-    assert folder.known() == {"a/deep/er/x": sha(b"one"), "b.txt": sha(b"two"), "a/y": sha(b"")}
+    assert known(folder, *ENTRIES) == {"a/deep/er/x": sha(b"one"), "b.txt": sha(b"two"), "a/y": sha(b"")}
     # Known is known: a digest is asked of the disk once.
     (laid / "b.txt").write_bytes(b"altered")
     assert folder.digest("b.txt") == sha(b"two")
@@ -88,26 +94,67 @@ def test_a_large_file_is_digested_whole_and_read_up_to_64_mib(laid: Path) -> Non
     (laid / "large").write_bytes(data)
     assert Folder(str(laid)).digest("large") == sha(data)
     assert Folder(str(laid)).read("large") == data
+    assert b"".join(Folder(str(laid)).pieces("large")) == data
     for size, kept in ((64 << 20, True), ((64 << 20) + 1, False)):
         with (laid / "large").open("wb") as file:
             file.truncate(size)
         folder = Folder(str(laid))
         if kept:
-            assert len(folder.read("large")) == size
+            assert len(folder.read("large")) == sum(map(len, folder.pieces("large"))) == size
         else:
             assert reason_of(folder, "large") == "67108865 bytes, more than 67108864"
+            with pytest.raises(Unreadable, match="67108865 bytes"):
+                list(folder.pieces("large"))
             assert len(folder.digest("large")) == 64
 
 
+@pytest.mark.parametrize("into", [True, False])
 @pytest.mark.parametrize("most", [1, 2, 3, 4, 1000])
-def test_a_file_that_comes_in_pieces_is_read_to_its_end(laid: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    real = os.read
+def test_a_file_that_comes_in_pieces_is_read_to_its_end(
+    laid: Path, monkeypatch: pytest.MonkeyPatch, most: int, into: bool
+) -> None:
+    real, readv = os.read, os.readv
     monkeypatch.setattr(package.os, "read", lambda descriptor, size: real(descriptor, min(size, most)))
+    monkeypatch.setattr(package.os, "readv", lambda descriptor, buffers: readv(descriptor, [buffers[0][:most]]))
+    monkeypatch.setattr(package, "_INTO", into)
     folder = Folder(str(laid))
     for name, data in {"a/deep/er/x": b"one", "a/y": b"", "a/z": b"zzz"}.items():
         assert folder.digest(name) == sha(data)
         assert folder.read(name) == data
+        assert b"".join(folder.pieces(name)) == data
         assert folder.digest(name) == sha(data)
+
+
+def test_a_file_that_was_cut_while_it_was_read_has_the_digest_of_what_came(
+    laid: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = package._size
+    monkeypatch.setattr(package, "_size", lambda descriptor, name, most=None: real(descriptor, name, most) + 5)
+    folder = Folder(str(laid))
+    assert folder.digest("a/z") == sha(b"zzz")
+    assert folder.read("a/z") == b"zzz"
+
+
+def test_a_body_under_its_own_hash_is_known_as_well_as_any_other(laid: Path) -> None:
+    names = []
+    for data in (b"1", b"2", b"3"):
+        (laid / "bodies").mkdir(exist_ok=True)
+        (laid / "bodies" / sha(data)).write_bytes(data)
+        names.append("bodies/" + sha(data))
+    (laid / "bodies" / sha(b"other")).write_bytes(b"4")
+    folder = Folder(str(laid))
+    assert known(folder, *names) == {}
+    assert folder.read(names[1]) == b"2"
+    assert known(folder, *names) == {names[1]: sha(b"2")}
+    assert folder.digest(names[2]) == sha(b"3")
+    assert known(folder, *names) == {names[1]: sha(b"2"), names[2]: sha(b"3")}
+    wrong = "bodies/" + sha(b"other")
+    assert folder.digest(wrong) == folder.known(wrong) == sha(b"4")
+    assert folder.known("bodies/none") is None
+    assert folder.known("nowhere/" + sha(b"1")) is None
+    # Known is known: the disk is not asked again.
+    (laid / names[2]).unlink()
+    assert folder.digest(names[2]) == sha(b"3")
 
 
 def test_a_file_that_became_something_else_after_the_listing_is_refused(laid: Path) -> None:
@@ -115,6 +162,8 @@ def test_a_file_that_became_something_else_after_the_listing_is_refused(laid: Pa
     (laid / "b.txt").unlink()
     assert reason_of(folder, "b.txt") == "No such file or directory"
     os.mkfifo(laid / "b.txt")
+    with pytest.raises(Unreadable, match="not a regular file"):
+        list(folder.pieces("b.txt"))
     for asked in ("read", "digest"):
         assert reason_of(folder, "b.txt", asked) == "not a regular file"
     (laid / "b.txt").unlink()
@@ -125,7 +174,7 @@ def test_a_file_that_became_something_else_after_the_listing_is_refused(laid: Pa
     (laid / "a/deep").rename(laid / "elsewhere")
     (laid / "a/deep").symlink_to(laid / "elsewhere")
     assert reason_of(folder, "a/deep/er/x") in ("Not a directory", "Too many levels of symbolic links")
-    assert "b.txt" not in folder.known()
+    assert folder.known("b.txt") is None
 
 
 def test_no_descriptor_stays_open_but_one_until_the_folder_is_closed(laid: Path) -> None:
@@ -139,6 +188,7 @@ def test_no_descriptor_stays_open_but_one_until_the_folder_is_closed(laid: Path)
         for name in ("a/deep/er/x", "b.txt", "a/z"):
             folder.read(name)
             folder.digest(name)
+            list(folder.pieces(name))
         for name in ("link", "c", "a/deep/er/none"):
             reason_of(folder, name)
     assert count() <= before + 1
@@ -155,11 +205,12 @@ BASE = Memory({"a": b"1", "b/c": b"2", "b/d": b"3"})
 
 def test_memory_gives_bytes_and_tells_what_it_was_asked() -> None:
     memory = Memory({"a": b"1", "b": b"2"})
-    assert memory.entries == {"a": "file", "b": "file"}
-    assert memory.known() == {}
+    assert dict(memory.entries) == {"a": "file", "b": "file"}
+    assert known(memory, "a", "b", "c") == {}
     assert memory.read("a") == b"1"
     assert memory.digest("b") == sha(b"2")
-    assert memory.known() == {"a": sha(b"1"), "b": sha(b"2")}
+    assert known(memory, "a", "b", "c") == {"a": sha(b"1"), "b": sha(b"2")}
+    assert list(memory.pieces("a")) == [b"1"]
     assert reason_of(memory, "c") == reason_of(memory, "c", "digest") == "not there"
 
 
@@ -177,8 +228,8 @@ def test_an_overlay_adds_removes_and_replaces() -> None:
     overlay = Overlay(BASE, changes, {"b/d": "link", "pipe": "special"})
     assert overlay.changed == {"a", "b/c", "b/e", "gone", "b/d", "pipe"}
     assert overlay.moved == {"a", "b/e", "b/d", "pipe"}
-    assert overlay.entries == {"b/c": "file", "b/d": "link", "b/e": "file", "pipe": "special"}
-    assert BASE.entries == {"a": "file", "b/c": "file", "b/d": "file"}
+    assert dict(overlay.entries) == {"b/c": "file", "b/d": "link", "b/e": "file", "pipe": "special"}
+    assert dict(BASE.entries) == {"a": "file", "b/c": "file", "b/d": "file"}
     for asked in ("read", "digest"):
         assert reason_of(overlay, "a", asked) == "not there"
         assert reason_of(overlay, "b/d", asked) == "link"
@@ -192,62 +243,30 @@ def test_what_an_overlay_knows_is_what_is_there_now() -> None:
     for name in base.entries:
         base.digest(name)
     overlay = Overlay(base, {"a": None, "b": b"new", "e": b"5"}, {"c": "link"})
-    assert overlay.known() == {"b": sha(b"new"), "d": sha(b"4"), "e": sha(b"5")}
-    assert set(base.known()) == {"a", "b", "c", "d"}
-
-
-NAMES = ["a", "a-b/x", "a.b/c", "a/b", "a/c/d", "a/c/e/f", "a/d", "a0/b", "ab/c", "z/y/x"]
-
-
-def test_names_below_a_folder_are_its_own_and_not_its_neighbours() -> None:
-    names = Names(dict.fromkeys(reversed(NAMES), "file"))
-    assert names.below("") == NAMES
-    assert names.below("a") == ["a/b", "a/c/d", "a/c/e/f", "a/d"]
-    assert names.below("a/c") == ["a/c/d", "a/c/e/f"]
-    assert names.below("z") == ["z/y/x"]
-    assert names.below("a/b") == names.below("q") == []
-
-
-def test_folders_are_those_right_below_in_order() -> None:
-    names = Names(dict.fromkeys(reversed(NAMES), "file"))
-    assert names.folders("a") == ["a/c"]
-    assert names.folders("a/c") == ["a/c/e"]
-    assert names.folders("z") == names.folders("z") == ["z/y"]
-    assert names.folders("a0") == names.folders("q") == []
-    more = Names(dict.fromkeys(["r/b/1", "r/b/2", "r/a/1/2", "r/c", "r/aa/3"], "file"))
-    assert more.folders("r") == ["r/a", "r/aa", "r/b"]
-
-
-def test_a_listing_is_sorted_once_for_as_long_as_it_is_the_same_object() -> None:
-    recall = Recall()
-    listings = [{"b": "file", "a": "file"}, {"b": "file", "a": "file", "c": "file"}]
-    first = [recall.names(listing) for listing in listings]
-    assert [names.below("") for names in first] == [["a", "b"], ["a", "b", "c"]]
-    assert [recall.names(listing) for listing in listings] == first
-    # Any further one is read as it is, whatever is remembered.
-    for number in range(5):
-        assert recall.names({str(number): "file"}).below("") == [str(number)]
-    assert [recall.names(listing) for listing in listings] == first
+    assert known(overlay, *"abcdef") == {"b": sha(b"new"), "d": sha(b"4"), "e": sha(b"5")}
+    assert set(known(base, *"abcdef")) == {"a", "b", "c", "d"}
+    fresh = Memory({"a": b"1"})
+    assert known(Overlay(fresh, {"e": b"5"}), "a", "e") == {"e": sha(b"5")}
 
 
 def seen(files: dict[str, bytes]) -> View:
-    source = Memory(files)
-    return View(source, Names(source.entries))
+    return View(Memory(files))
 
 
 def test_a_view_says_what_is_there() -> None:
     overlay = Overlay(BASE, {}, {"b/e": "link"})
-    view = View(overlay, Names(overlay.entries))
+    view = View(overlay)
     assert [view.kind(name) for name in ("a", "b/e", "b", "c")] == ["file", "link", None, None]
     assert [view.has(name) for name in ("a", "b/e", "b", "c")] == [True, False, False, False]
     assert (view.read("a"), view.digest("b/c")) == (b"1", sha(b"2"))
-    assert view.kinds() == overlay.entries
+    assert view.listing() is overlay.entries
+    assert list(view.pieces("b/d")) == [b"3"]
     assert view.below("b") == ["b/c", "b/d", "b/e"]
     assert view.folders("b") == []
-    assert view.known() == {"a": sha(b"1"), "b/c": sha(b"2")}
+    assert [view.known(name) for name in ("a", "b/c", "b/e", "c")] == [sha(b"1"), sha(b"2"), None, None]
 
 
-@pytest.mark.parametrize("asked", ["kind", "has", "read", "digest"])
+@pytest.mark.parametrize("asked", ["kind", "has", "read", "digest", "pieces"])
 def test_what_asked_for_a_file_is_touched_by_its_alteration_alone(asked: str) -> None:
     view = seen({"a": b"1", "b": b"2"})
     getattr(view, asked)("a")
@@ -258,7 +277,7 @@ def test_what_asked_for_a_file_is_touched_by_its_alteration_alone(asked: str) ->
 
 @pytest.mark.parametrize(
     ("ask", "folder"),
-    [(View.below, "f"), (View.folders, "f"), (View.below, ""), (lambda view, _: view.kinds(), "")],
+    [(View.below, "f"), (View.folders, "f"), (View.below, ""), (lambda view, _: view.listing(), "")],
 )
 def test_what_listed_a_folder_is_touched_by_coming_and_going_below_it(ask, folder: str) -> None:
     files = {"f/a": b"1", "fg/a": b"2", "g": b"3"}
@@ -275,11 +294,15 @@ def test_what_listed_a_folder_is_touched_by_coming_and_going_below_it(ask, folde
         assert view.touched(overlay, overlay.changed, overlay.moved) is touched, changes
 
 
+def measured(more: int, data: bytes | None) -> int | None:
+    return None if data is None else len(data) + more
+
+
 def test_what_was_derived_is_touched_only_when_it_comes_out_otherwise() -> None:
     files = {"a": b"one", "b": b"two"}
     view = seen(files)
-    lengths = {name: view.derive(name, lambda data: None if data is None else len(data)) for name in ("a", "b", "c")}
-    assert lengths == {"a": 3, "b": 3, "c": None}
+    lengths = {name: view.derive(name, measured, 1) for name in ("a", "b", "c")}
+    assert lengths == {"a": 4, "b": 4, "c": None}
     for changes, touched in (
         ({"a": b"new"}, False),
         ({"a": b"newer"}, True),
@@ -296,5 +319,41 @@ def test_what_was_derived_is_touched_only_when_it_comes_out_otherwise() -> None:
 def test_what_cannot_be_read_is_derived_as_nothing(laid: Path) -> None:
     folder = Folder(str(laid))
     (laid / "b.txt").unlink()
-    view = View(folder, Names(folder.entries))
+    view = View(folder)
     assert [view.derive(name, repr) for name in ("a/z", "b.txt", "link")] == ["b'zzz'", "None", "None"]
+
+
+def test_what_is_derived_is_worked_out_once_for_each_source_function_and_words() -> None:
+    asked: list[tuple[str, bytes | None]] = []
+
+    def note(word: str, data: bytes | None) -> str:
+        asked.append((word, data))
+        return word.upper()
+
+    base = Memory({"a": b"1", "b": b"2"})
+    for _ in range(2):
+        assert [View(base).derive("a", note, word) for word in ("x", "y")] == ["X", "Y"]
+        assert View(base).derive("b", note, "x") == "X"
+    assert asked == [("x", b"1"), ("y", b"1"), ("x", b"2")]
+    overlay = Overlay(base, {"b": b"new", "c": None})
+    assert [View(overlay).derive(name, note, "x") for name in ("a", "b", "b", "c")] == ["X"] * 4
+    assert asked[3:] == [("x", b"new"), ("x", None)]
+
+
+def test_what_is_known_is_depended_on_and_what_is_not_is_not() -> None:
+    source = Memory({"a": b"1", "b": b"2"})
+    source.digest("a")
+    view = View(source)
+    assert (view.known("a"), view.known("b")) == (sha(b"1"), None)
+    for name, touched in (("a", True), ("b", False)):
+        overlay = Overlay(source, {name: b"x"})
+        assert view.touched(overlay, overlay.changed, overlay.moved) is touched
+
+
+def test_a_view_that_nobody_asks_again_notes_nothing() -> None:
+    view = View(Memory({"a": b"1"}), noted=False)
+    view.read("a")
+    view.derive("a", measured, 0)
+    assert view.reads == set()
+    overlay = Overlay(Memory({"a": b"1"}), {"a": b"22"})
+    assert not view.touched(overlay, overlay.changed, overlay.moved)

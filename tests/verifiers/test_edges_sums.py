@@ -1,0 +1,104 @@
+"""SHA256SUMS at the edges of its form, whole and in pieces however they are cut."""
+
+from __future__ import annotations
+
+import pytest
+from checking.sums import SumsFault, looks_plain, read_sums, rows
+
+ONE, TWO, THREE = "0" * 64, "a9" * 32, "f" * 64
+
+
+def lines(*names: str, digest: str = ONE) -> bytes:
+    return "".join(f"{digest}  {name}\n" for name in names).encode("utf-8", "surrogateescape")
+
+
+GOOD = [
+    ("a",),
+    ("a", "b"),
+    ("a", "a.b", "a/b", "a0", "ab", "b/c/d", "z"),
+    ("+a", "-a", "_a", "a+b", "a-", "a_"),
+    ("SHA256SUM", "SHA256SUMS.x", "x/SHA256SUMS", "xSHA256SUMS"),
+    tuple(f"n{number:04d}" for number in range(500)),
+]
+ODD = [  # no fault, but nothing that a look at whole blocks admits
+    ("a b",),
+    ("a", "b c", "d"),
+    ("\u00e9",),
+    ("a\udcff",),
+    (".a",),
+    ("a/.b",),
+    ("a..b",),
+]
+
+
+def cuts(data: bytes) -> list[list[bytes]]:
+    """A text whole, byte by byte, and in pieces of several sizes, empty ones among them."""
+    sized = [[data[at : at + size] for at in range(0, len(data), size)] for size in (1, 7, 66, 67, 68, 200)]
+    return [[data], [b"", data, b""], *sized]
+
+
+@pytest.mark.parametrize("names", GOOD)
+def test_plain_lists_are_read_the_same_in_any_pieces(names: tuple[str, ...]) -> None:
+    data = lines(*names)
+    assert read_sums(data) == dict.fromkeys(names, ONE)
+    for pieces in cuts(data):
+        assert looks_plain(pieces)
+        assert [tuple(row) for row in rows(pieces)] == [(ONE, name) for name in names]
+
+
+@pytest.mark.parametrize("names", ODD)
+def test_what_does_not_look_plain_may_have_no_fault_all_the_same(names: tuple[str, ...]) -> None:
+    data = lines(*names)
+    assert read_sums(data) == dict.fromkeys(names, ONE)
+    for pieces in cuts(data):
+        assert [row.name for row in rows(pieces)] == list(names)
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "place", "found"),
+    [
+        (b"", "sums-empty", "line 1", "nothing"),
+        (lines("a")[:-1], "sums-form", "line 1", "no final newline"),
+        (lines("a") + lines("b")[:-1], "sums-form", "line 2", "no final newline"),
+        (lines("a") + b"\n", "sums-form", "line 2", '""'),
+        (b"\n" + lines("a"), "sums-form", "line 1", '""'),
+        (lines("a", digest="A" * 64), "sums-form", "line 1", "A" * 57 + "..."),
+        (lines("a", digest="0" * 63), "sums-form", "line 1", "0" * 57 + "..."),
+        (lines("a", digest="0" * 65), "sums-form", "line 1", "0" * 57 + "..."),
+        (lines("a").replace(b"  ", b" *"), "sums-form", "line 1", "0" * 57 + "..."),
+        (lines("a").replace(b"  ", b" "), "sums-form", "line 1", "0" * 57 + "..."),
+        (lines(" a"), "sums-form", "line 1", "0" * 57 + "..."),
+        (lines("*a"), "sums-form", "line 1", "0" * 57 + "..."),
+        (lines("a\\nb"), "sums-form", "line 1", "0" * 57 + "..."),
+        (lines("a\r"), "sums-form", "line 1", "0" * 57 + "..."),
+        (lines("a", "a"), "sums-duplicate", "line 2", "a"),
+        (lines("a", "b", "a"), "sums-duplicate", "line 3", "a"),
+        (lines("b", "a"), "sums-order", "line 2", "a"),
+        (lines("a/b", "a.b"), "sums-order", "line 2", "a.b"),
+        (lines("a", "c", "b"), "sums-order", "line 3", "b"),
+        (lines("/a"), "sums-path", "line 1", "/a"),
+        (lines("a/"), "sums-path", "line 1", "a/"),
+        (lines("a//b"), "sums-path", "line 1", "a//b"),
+        (lines("."), "sums-path", "line 1", "."),
+        (lines(".."), "sums-path", "line 1", ".."),
+        (lines("a/./b"), "sums-path", "line 1", "a/./b"),
+        (lines("a/.."), "sums-path", "line 1", "a/.."),
+        (lines("SHA256SUMS"), "sums-path", "line 1", "SHA256SUMS"),
+        (lines("A", "SHA256SUMS", "b"), "sums-path", "line 2", "SHA256SUMS"),
+    ],
+)
+def test_a_fault_has_its_code_line_and_what_was_found(data: bytes, code: str, place: str, found: str) -> None:
+    with pytest.raises(SumsFault) as caught:
+        read_sums(data)
+    assert (caught.value.code, caught.value.place, caught.value.found) == (code, place, found)
+    assert caught.value.expected
+    for pieces in cuts(data):
+        assert not looks_plain(pieces)
+
+
+def test_digests_go_with_their_names() -> None:
+    data = f"{TWO}  a\n{THREE}  b/c\n{ONE}  d\n".encode()
+    assert read_sums(data) == {"a": TWO, "b/c": THREE, "d": ONE}
+    assert [(row.digest, row.name) for row in rows([data[:80], data[80:]])] == [(TWO, "a"), (THREE, "b/c"), (ONE, "d")]
+    odd = f"{TWO}  a b\n{THREE}  c\n".encode()
+    assert read_sums(odd) == {"a b": TWO, "c": THREE}
