@@ -832,6 +832,17 @@ def test_path_status_and_type_of_a_receipt_fit_its_exchange(values: Row, line: s
     assert lines == ([] if line is None else [f"ledgers/r1-a.worker-1.json#10: found {line}"])
 
 
+def test_a_receipt_whose_request_is_not_stored_is_passed_over_and_the_next_is_looked_at() -> None:
+    gone = receipt("r1-a-native-warm-001", requestSha256="e" * 64)
+    assert said("receipt-fits", gone) == []
+    assert said("receipt-fits", gone, receipt("r1-a-main-001", path="/v1/completions")) == [
+        "ledgers/r1-a.worker-1.json#10: found path /v1/completions, expected /v1/chat/completions"
+    ]
+    # Nor does an answer that is not read, or names no type, keep the next receipt from being looked at.
+    untyped = receipt("r1-a-native-warm-001", responseHeaders={})
+    assert len(said("receipt-fits", untyped, receipt("r1-a-main-001", responseHeaders={"content-type": "text/html"}))) == 1
+
+
 def test_a_receipt_without_an_id_is_held_against_the_one_sample_with_its_hashes() -> None:
     other = {"requestId": None, "requestHeaders": {}, "path": "/v1/completions"}
     (line,) = said("receipt-fits", receipt("r1-a-main-001", **other))
