@@ -6,7 +6,7 @@ import pytest
 from checking.listing import Listing
 
 NAMES = ["a", "a-b/x", "a.b/c", "a/b", "a/c/d", "a/c/e/f", "a/d", "a0/b", "ab/c", "z/y/x"]
-KINDS = {name: "file" for name in NAMES} | {
+KINDS = dict.fromkeys(NAMES, "file") | {
     "a/link": "link",
     "z/y/none": "folder",
     "pipe": "special",
@@ -77,7 +77,7 @@ def test_a_listing_answers_as_the_names_themselves(kinds: dict[str, str]) -> Non
         {"a/b": "link", "a/link": "file", "q/r/s/pipe": "folder"},
         {"a/b": "file"},
         {"never": None, "a/never": None, "nowhere/never": None},
-        {name: None for name in KINDS},
+        dict.fromkeys(KINDS),
         {},
     ],
 )

@@ -101,7 +101,7 @@ def test_the_first_event_and_the_last_one_without_its_end_are_left_alone() -> No
 
 
 def test_a_key_inside_a_string_is_no_key() -> None:
-    inner = 'data: {"id": "\\"content\\": \\"a", "choices": []}\n\n'.encode()
+    inner = b'data: {"id": "\\"content\\": \\"a", "choices": []}\n\n'
     assert fold(HEAD + inner) == HEAD + inner
 
 
