@@ -12,9 +12,10 @@ import pytest
 from evidence.errors import EvidenceError
 from evidence.report.comparisons import memory, section
 from evidence.report.drawing import Drawings
-from evidence.report.page import render, write_report
+from evidence.report.page import render
 from evidence.report.plots import Plots
 from evidence.report.tables import read_package
+from evidence.report.writing import write_report
 from evidence.verdict import Finding, Stage, Validation
 
 GOOD = Validation("p.tgz", [Stage("members", 3, 3), Stage("verify-results.py", 1, 1)])
