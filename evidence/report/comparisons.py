@@ -44,10 +44,10 @@ def section(view: PackageView, plots: Plots, entry: Json) -> Markup:
     )  # fmt: skip
 
 
-def rows_of(comparison: str, table: Table, name: str) -> Markup:
-    """The rows of one comparison, without the column that would name it in each."""
+def rows_of(comparison: str, table: Table, name: str, drop: int = 1) -> Markup:
+    """The rows of one comparison, without the first columns, which would say the same in each."""
     rows = [row for row in table.rows if row[0] == comparison]
-    return grid(Table(f"{table.title} of {comparison}", table.columns, rows), name, comparison, drop=1)
+    return grid(Table(f"{table.title} of {comparison}", table.columns, rows), name, comparison, drop)
 
 
 def _badges(entry: Json) -> Markup:

@@ -18,6 +18,7 @@ from evidence.report.markup import Markup, element, text
 OPENING = '<svg xmlns="http://www.w3.org/2000/svg" data-made-by="evidence report"'
 # The plotting library counts in points, of which an inch has 72, and a browser in pixels, of which it has 96.
 PIXELS = 96 / 72
+LONGEST = 120  # characters of a file's name before its suffix
 _STRANGE = re.compile(r"[^A-Za-z0-9._+-]+")
 _VARIABLE = re.compile(r"var\(--([a-z]+)\)")
 
@@ -34,7 +35,7 @@ class Illustrations(Drawings):
         """The drawing as an image of the page; its file is named by `stem`, and by a number if that is taken."""
         alone = Drawings()
         box, body = alone.body(svg, titles)
-        name = self._free(_STRANGE.sub("-", stem).strip(".-") or "drawing")
+        name = self._free(_STRANGE.sub("-", stem)[:LONGEST].strip(".-") or "drawing")
         self.files[name] = _standing(box, body, label, alone.rules())
         return element("img", src=quote(f"{self.folder}/{name}", safe="/+"), alt=label)
 

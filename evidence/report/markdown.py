@@ -20,8 +20,10 @@ from evidence.report.markup import VOID, Markup
 
 _BLOCKS = {"section", "article", "div", "header", "main", "figure", "p", "ul", "ol", "dl", "table", "details", "pre",
            "figcaption", "h1", "h2", "h3", "h4"}  # fmt: skip
-_SPECIAL = re.compile(r"[\\`*\[\]<>|~$&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.", re.IGNORECASE)
-_START = re.compile(r"^(#|[-+=]|\d+(?=[.)]))")
+_SPECIAL = re.compile(
+    r"[\\`*\[\]<|~$]|&(?=#?\w+;)|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.", re.IGNORECASE
+)
+_START = re.compile(r"^([-#+=>]|\d+(?=[.)]))")
 _SLUG = re.compile(r"[^\w\- ]")
 
 
@@ -85,6 +87,7 @@ class Writer:
         self._anchors: dict[str, str] = {}
         self._waiting: list[str] = []
         self._slugs: dict[str, int] = {}
+        self._heading = ""
 
     def add(self, markup: Markup) -> None:
         """Markup of this package."""
@@ -118,7 +121,7 @@ class Writer:
             self._name(node.words())
             return [f"{'#' * int(node.tag[1])} {_line(node.children)}"]
         if node.tag == "table":
-            return _table(node)
+            return self._table(node)
         if node.tag in ("ul", "ol"):
             items = [one for one in node.children if isinstance(one, Node)]
             return [
@@ -140,13 +143,22 @@ class Writer:
             return [f"> {words}" if "callout" in node.attributes.get("class", "") else words]
         return self._written(node)
 
+    def _table(self, node: Node) -> list[str]:
+        captions = [f"**{_line(one.children)}**" for one in node.find("caption") if one.words() != self._heading]
+        return [*captions, _table(node)]
+
     def _details(self, node: Node) -> list[str]:
         summary = next(node.find("summary"))
         rest = Node("div", {}, [one for one in node.children if one is not summary])
-        return [f"<details>\n<summary>{escape(summary.words())}</summary>", *self._written(rest), "</details>"]
+        return [
+            f"<details>\n<summary>{escape(summary.words(), quote=False)}</summary>",
+            *self._written(rest),
+            "</details>",
+        ]
 
     def _name(self, heading: str) -> None:
         """Note how a web view will call this heading: small letters, hyphens for spaces, a number when it repeats."""
+        self._heading = heading
         slug = _SLUG.sub("", heading.lower()).replace(" ", "-")
         count = self._slugs.get(slug, 0)
         self._slugs[slug] = count + 1
@@ -212,13 +224,13 @@ def _facts(node: Node) -> list[str]:
     return ["\n".join(lines), *blocks]
 
 
-def _table(node: Node) -> list[str]:
+def _table(node: Node) -> str:
     head = [_cell(one) for one in next(node.find("thead")).find("th")]
     right = {int(found) for found in re.findall(r"\bn(\d+)\b", node.attributes.get("class", ""))}
     rule = ["---:" if place in right else "---" for place in range(1, len(head) + 1)]
     rows = [[_cell(one) for one in row.find("td", "th")] for row in next(node.find("tbody")).find("tr")]
     lines = [f"| {' | '.join(row)} |" for row in (head, rule, *rows)]
-    return [f"**{_line(caption.children)}**" for caption in node.find("caption")] + ["\n".join(lines)]
+    return "\n".join(lines)
 
 
 def _cell(node: Node) -> str:

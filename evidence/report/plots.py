@@ -309,7 +309,7 @@ class Plots:
 
 
 def _axes(
-    width: float, height: float, left: float = 0.62, bottom: float = 0.48, top: float = 0.12, right: float = 0.12
+    width: float, height: float, left: float = 0.74, bottom: float = 0.48, top: float = 0.12, right: float = 0.12
 ) -> tuple[Any, Any]:
     """A figure with one plot in it, and room of so many inches on each side of the plot.
 

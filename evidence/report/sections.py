@@ -66,7 +66,7 @@ def checks(validation: Validation, notes: bool = True) -> Markup:
     )
     digests = [(name, value) for name, value in validation.facts.items()]
     return join((
-        facts(digests) if digests else "",
+        facts(digests) if digests and notes else "",
         grid(Table("Checks", columns[:kept], [row[:kept] for row in rows]), "checks"),
         grid(Table(f"Findings{'' if len(found) == len(shown) else f': the first {len(shown)} of {len(found)}'}",
                    ("code", "place", "found", "expected"), shown), "findings"),

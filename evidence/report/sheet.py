@@ -38,17 +38,22 @@ def render(
     def add(heading: str, make: Callable[[], Markup]) -> None:
         page.add(join((element("h2", heading, mark), guarded(heading, make))))
 
+    def checked() -> Markup:
+        return sections.checks(validation, notes=False)
+
     page.add(join((
         element("h1", "NOT VERIFIED: " if validation.exit_code else "", title(view)), *_verdict(validation),
         "" if view is None else guarded("The statement", lambda: _opening(view)),
     )))  # fmt: skip
     if view is None:
-        add("What was checked", lambda: sections.checks(validation, notes=False))
+        add("What was checked", checked)
         page.add(element("p", "The package could not be read, so nothing of it is shown.", class_="callout bad"))
     else:
         package, found = view, entries(lambda: list(view.comparisons))
         with Progress(len(found) + 1, unit="section", quiet=quiet, title="report") as progress:
-            add("Verify it yourself", lambda: _verifying(validation, package))
+            add("Verify it yourself", lambda: _verifying(package))
+            add("What was checked", checked)
+            add("Where it comes from", lambda: provenance.origin(package))
             add("Hardware and software", lambda: _equipment(package))
             add("Protocol", lambda: _protocol(package))
             page.markdown(readme.READING)
@@ -104,7 +109,7 @@ def _commands(*lines: str) -> Markup:
     return element("pre", "\n".join(lines), data_language="sh")
 
 
-def _verifying(validation: Validation, view: PackageView) -> Markup:
+def _verifying(view: PackageView) -> Markup:
     campaign, archive = _names(view)
     return join((
         element("p", "The verdict above is that of the program which made this page, on the day when it did. You need ", element("code", archive),
@@ -113,17 +118,16 @@ def _verifying(validation: Validation, view: PackageView) -> Markup:
         element("p", "Compare the digest with one that was published elsewhere. The verifiers in an archive came with it; those of the project "
                 "are run by ", element("code", f"evidence verify {archive} --mutation-control=all"), ", which also forges a copy for every "
                 "code that they know and demands that it is rejected."),
-        sections.checks(validation, notes=False),
-        provenance.origin(view),
     ))  # fmt: skip
 
 
 def _equipment(view: PackageView) -> Markup:
+    machines = provenance.machine_table(view)
     return join((
         grid(provenance.device_table(view)),
         element("p", "Snapshots record which device was read, by what, and its total; the name of a product, where one stands on this page, "
                 "is the publisher's word or that of a lifecycle record."),
-        grid(provenance.machine_table(view)),
+        grid(machines) if machines.rows else "",
         grid(provenance.engine_table(view)),
         grid(provenance.gateway_table(view)),
         grid(provenance.model_table(view)),
@@ -156,7 +160,7 @@ def _comparison(view: PackageView, plots: Plots, entry: Json) -> Markup:
         element("h3", name),
         element("p", element("strong", f"{taken}, {qualified}", ", synthetic" if entry["synthetic"] else ""), ". One setting changed: ",
                 element("code", comparisons.change(entry)), f" for {entry['profile']} on {entry['engine']}. ", comparisons.reason(entry)),
-        comparisons.rows_of(name, tables.comparison_table(view), "comparisons"),
+        comparisons.rows_of(name, tables.comparison_table(view), "comparisons", drop=2),
         comparisons.rows_of(name, tables.gate_table(view), "gates"),
         comparisons.gates(plots, entry),
         comparisons.p95(plots, entry),
