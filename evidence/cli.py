@@ -15,7 +15,17 @@ from evidence import __version__
 from evidence.errors import EvidenceError
 from evidence.manners import EXITS, Group, complain, example, is_quiet
 
-HERE = click.Path(path_type=Path)
+
+class Place(click.Path):
+    """A path. An empty word, as an unset variable leaves it, is none: `Path("")` would be the folder one stands in."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("found an empty path, expected a file or folder; was a variable unset?", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+HERE = Place(path_type=Path)
 TABLES = click.Choice(["table", "markdown", "json"])
 MATRIX = click.Choice(["table", "markdown", "json", "csv"])
 VERDICTS = click.Choice(["text", "json", "junit", "github"])
@@ -203,9 +213,15 @@ def validate(archive: Path, source_root: Path | None, verify_results: bool, muta
     "evidence show dist/demo-evaluation.tgz --format markdown", "evidence show dist/demo-evaluation.tgz --export csv"
 )
 def show(path: Path, form: str, folder: Path | None) -> None:
-    """Print matrix, comparisons with pairs, gates with both sides and margin, and decisions."""
+    """Print matrix, comparisons with pairs, gates with both sides and margin, and decisions; of a lifecycle record
+    (record.json, or the folder that holds it) what it claims, its timeline, figures and limits."""
+    from evidence.lifecycle.timeline import find_record, read_record
     from evidence.report import exports, tables
 
+    record = find_record(path)
+    if record is not None and folder is None:
+        click.echo(tables.show_record(read_record(record), form))
+        return
     view = tables.read_package(path)
     if folder is None:
         click.echo(tables.show(view, form))
@@ -286,12 +302,10 @@ def summarize(runs: tuple[Path, ...], output: Path, title: str) -> None:
 @click.argument("record", type=HERE)
 @example("evidence lifecycle timeline archive/lifecycle-cpu/record.json")
 def lifecycle_timeline(record: Path) -> None:
-    """Print what happened when, from a record file."""
-    import json
+    """Print what happened when, from a record file or the folder that holds it."""
+    from evidence.lifecycle.timeline import find_record, read_record, render_timeline
 
-    from evidence.lifecycle.timeline import render_timeline
-
-    click.echo(render_timeline(json.loads(record.read_bytes())))
+    click.echo(render_timeline(read_record(find_record(record) or record)))
 
 
 @main.command()

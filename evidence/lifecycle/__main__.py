@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 from evidence.errors import EvidenceError
 from evidence.lifecycle.bundle import summarize
 from evidence.lifecycle.run import run_section
-from evidence.lifecycle.timeline import render_timeline
+from evidence.lifecycle.timeline import find_record, read_record, render_timeline
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -59,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.command == "summarize":
             print(summarize(options.run, options.output, options.title))
         else:
-            print(render_timeline(json.loads(options.record.read_text(encoding="utf-8"))))
+            print(render_timeline(read_record(find_record(options.record) or options.record)))
     except EvidenceError as error:
         print(f"error: {error.message}", *([f"hint: {error.hint}"] if error.hint else []), sep="\n", file=sys.stderr)
         return error.code

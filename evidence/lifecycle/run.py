@@ -2,7 +2,7 @@
 
 The keys of a section (besides `id` and `protocol`):
 
-    target = "supervisor"            # supervisor | sie for co-residency and crash; vllm | llama.cpp | sie for lora
+    target = "supervisor"            # supervisor for co-residency and crash; vllm | llama.cpp | sie for lora
     config = "supervisor.toml"       # of `evidence serve`, beside the campaign; target supervisor
     command = ["vllm", "serve", ...] # or: a target to start, with {port} {host} {python} {env:NAME}; and
     environment = {NAME = "value"}   # its environment
@@ -11,9 +11,12 @@ The keys of a section (besides `id` and `protocol`):
     models = [{model = "a", kv_token_budget = 4096, artifact = "x.gguf", artifact_sha256 = "..."}]
     software = {"llama.cpp" = "..."}
     hardware = {gpu = "..."}         # optional; totals are measured
-    limits = {rounds = 3, ...}       # the protocol's own settings, see coresidency.py, crash.py, lora.py
+    limits = {rounds = 3, ...}       # the protocol's own settings, see coresidency.py, crash.py, lora.py, selection.py
     claim, limitations, invocation, environment_note     # optional words
     fixtures, lora_alpha, fixture_normal_weight_scale    # lora
+
+Protocol lora is two: where a caller loads and unloads adapters by name (vllm), they come and go over a capacity
+(lora.py); where a request selects them (llama.cpp, sie), the run shows selection (selection.py).
 """
 
 from __future__ import annotations
@@ -40,9 +43,11 @@ from evidence.lifecycle.coresidency import CoResidency, run_co_residency
 from evidence.lifecycle.crash import Crash, run_crash
 from evidence.lifecycle.events import NAME, EventLog, parse_events
 from evidence.lifecycle.lora import ENGINES, Adapters, run_lora
-from evidence.lifecycle.target import TARGETS
+from evidence.lifecycle.selection import SELECTORS, Selection, run_selection
+from evidence.lifecycle.target import REFUSED, TARGETS
 
 SETTINGS: Mapping[str, Any] = {"co-residency": CoResidency, "crash": Crash, "lora": Adapters}
+LORA_TARGETS = (*ENGINES, *SELECTORS)
 KEYS = {
     "target", "config", "command", "environment", "ready_path", "ready_timeout_s", "url", "models", "software",
     "hardware", "limits", "claim", "limitations", "invocation", "environment_note", "fixtures", "lora_alpha",
@@ -94,7 +99,7 @@ def expand(value: Any, places: Mapping[str, str]) -> Any:
 
 def read_limits(identifier: str, protocol: str, section: Mapping[str, Any]) -> Any:
     """The protocol's settings from `limits`. Raises EvidenceError naming an unknown or missing key."""
-    kind = SETTINGS[protocol]
+    kind: Any = Selection if protocol == "lora" and section.get("target") in SELECTORS else SETTINGS[protocol]
     given = expand(dict(section.get("limits", {})), {})
     known = {field.name: field for field in dataclasses.fields(kind)}
     for key in given:
@@ -127,7 +132,13 @@ def check_section(identifier: str, protocol: str, section: Mapping[str, Any]) ->
             raise EvidenceError(
                 f"lifecycle {identifier}: {key}: found an unknown key, expected one of {', '.join(sorted(KEYS))}"
             )
-    known = ENGINES if protocol == "lora" else TARGETS
+    known = LORA_TARGETS if protocol == "lora" else tuple(TARGETS)
+    if (protocol, section.get("target")) in REFUSED:
+        raise EvidenceError(
+            f"lifecycle {identifier}: {protocol} cannot be carried out on {section['target']}: "
+            + REFUSED[protocol, section["target"]],
+            'target = "supervisor" (evidence serve) hosts one engine process a model and can carry it out',
+        )
     if section.get("target") not in known:
         raise EvidenceError(
             f"lifecycle {identifier}: target: found {section.get('target')!r}, expected one of {', '.join(known)}"
@@ -136,6 +147,12 @@ def check_section(identifier: str, protocol: str, section: Mapping[str, Any]) ->
     if len(ways) != 1:
         raise EvidenceError(
             f"lifecycle {identifier}: found {' and '.join(ways) or 'no way to the target'}, expected one of config, command, url"
+        )
+    if section["target"] == "sie" and ways != ["command"]:
+        raise EvidenceError(
+            f"lifecycle {identifier}: {ways[0]}: SIE lists no adapters, so who is resident is read from its log, "
+            "and only a SIE that the harness starts has one here",
+            "give its `command`",
         )
     needed = [
         "models",
@@ -200,6 +217,16 @@ async def carry_out(identifier: str, protocol: str, section: Mapping[str, Any], 
     process: Process | None = None
     try:
         url, process, _ = await start_target(section, folder, run)
+        if section["target"] in SELECTORS:
+            selector = SELECTORS[section["target"]](
+                url,
+                log,
+                settings,
+                process.pid if process else None,
+                process.log_path if process else None,
+            )
+            await run_selection(settings, selector, log)
+            return
         if protocol == "lora":
             await run_lora(
                 settings, ENGINES[section["target"]](url, log, settings, process.pid if process else None), log
