@@ -6,7 +6,8 @@ from xml.etree import ElementTree
 import pytest
 
 from evidence.report.illustrations import Illustrations, palette
-from evidence.report.plots import Plots
+from evidence.report.plots import Dot, Plots
+from tests.report.drawn import read
 from tests.report.test_plots import DRAW, HOSTILE
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -46,3 +47,19 @@ def test_a_name_is_fit_for_every_file_system_and_taken_once():
         plots.slopes([("p", 1.0, 2.0)], "s", "words", stem=stem)
     assert list(drawings.files) == ["etc-x.svg", "drawing.svg", "A-b.svg", "a-b-2.svg", "drawing-2.svg", "a-b-c.svg"]
     assert 'src="a%20page/x.svg"' in plots.slopes([("p", 1.0, 2.0)], "s", "words", stem="x")
+
+
+def test_a_kept_drawing_is_known_by_its_words_and_by_where_its_marks_are():
+    """The test of published pages compares drawings by this, since another release of matplotlib draws other bytes."""
+
+    def drawn(y=1.0, words="all", tick="1."):
+        drawings = Illustrations("page")
+        dots = [Dot(0.0, y, "A", "first"), Dot(1.0, 2.0, "A", "second")]
+        Plots(drawings).samples([(f"{tick} pair", dots)], "s", words)
+        return drawings.files["samples.svg"]
+
+    kept = read(drawn())
+    assert kept.says_what(read(drawn().replace("stroke-width:0.6", "stroke-width:0.7")))
+    assert not kept.says_what(read(drawn(y=1.1)))
+    assert not kept.says_what(read(drawn(words="all of it")))
+    assert not kept.says_what(read(drawn(tick="2.")))
