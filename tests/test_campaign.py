@@ -75,6 +75,7 @@ WRONG = {
     "one name for two": (replaced('id = "tiny-memory"', 'id = "tiny-rr"'), "tiny-rr", "which a case has too", ""),
     "a surface without a case": (replaced('["native", "rr"]', '["native", "rr", "exact"]'), "[[case]]", "'exact'", "outcomes"),
     "a case on another surface": (replaced('["native", "rr"]', '["native"]'), "surface", "'rr'", ""),
+    "an empty limitation": (replaced('title = "', 'limitations = ["One.", " "]\ntitle = "'), "[campaign], limitations[1]", "' '", ""),
     "rr with one worker": (replaced('"two-worker"', '"single"'), "topology", "'single'", ""),
     "an id in capitals": (replaced('name = "small"', 'name = "Small"'), "[campaign], name", "'Small'", ""),
     "equal arms": (replaced('candidate = "600"', 'candidate = "1000"'), "candidate", "'1000'", ""),

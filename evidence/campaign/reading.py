@@ -71,6 +71,7 @@ def read_tables(top: Table, content: bytes) -> Campaign:
     surfaces = head.choices("surfaces", SURFACES)
     if not surfaces:
         raise head.error("surfaces", "an empty list", "at least one of " + ", ".join(SURFACES))
+    limitations = head.lines("limitations")
     head.end()
     profiles = by_id(top, "profile", read_profile)
     engines = by_id(top, "engine", read_engine)
@@ -85,7 +86,7 @@ def read_tables(top: Table, content: bytes) -> Campaign:
     lifecycle = by_id(top, "lifecycle", read_lifecycle)
     top.end()
     return Campaign(
-        top.source, content, name, title, status, surfaces, profiles, engines, gateway, cases, comparisons, recipes,
+        top.source, content, name, title, status, surfaces, limitations, profiles, engines, gateway, cases, comparisons, recipes,
         reviewed, historical, exceptions, lifecycle, hashlib.sha256(content).hexdigest(),
     )  # fmt: skip
 
