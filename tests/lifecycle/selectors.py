@@ -20,7 +20,9 @@ class Llama(Double):
     async def answer(self, method, path, value):
         if path == "/lora-adapters":
             names = self.names[:2] if self.lie == "list forgets an adapter" else self.names
-            return respond(200, [{"id": number, "path": f"/{name}.gguf", "scale": 0.0} for number, name in enumerate(names)])
+            return respond(
+                200, [{"id": number, "path": f"/{name}.gguf", "scale": 0.0} for number, name in enumerate(names)]
+            )
         self.asked += 1
         chosen = [self.names[one["id"]] for one in value["lora"] if one["scale"] > 0 and one["id"] < 3]
         alias = chosen[0] if chosen else None
@@ -92,4 +94,3 @@ class Sie(Double):
         vector = [round(math.cos(turn), 9), round(math.sin(turn), 9)]
         items = [{"dense": {"dims": 2, "dtype": "float32", "values": vector}} for _ in value["items"]]
         return respond(200, {"model": "m", "items": [] if self.lie == "empty answer" else items})
-
