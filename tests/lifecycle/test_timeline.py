@@ -9,6 +9,10 @@ from click.testing import CliRunner
 from evidence.cli import main
 from evidence.errors import EvidenceError
 from evidence.lifecycle.timeline import find_record, measurements, read_record, timeline
+from evidence.report import lifecycles, tables
+from evidence.report.drawing import Drawings
+from evidence.report.markup import join
+from evidence.report.plots import Plots
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "tests/vectors/lifecycle/published-record.json"
@@ -91,3 +95,23 @@ def test_what_is_no_record_is_refused_without_a_traceback(text, command, tmp_pat
         read_record(tmp_path / "r.json")
     ran = run(*command, tmp_path / "r.json")
     assert isinstance(ran.exception, (EvidenceError, SystemExit)), ran.exception
+
+
+def test_the_page_draws_who_was_resident_after_each_turn():
+    view = tables.PackageView(Path("package"))
+    path = "results/lifecycle/record.json"
+    view.files["results/lifecycle-index.json"] = {"records": [{"id": "adapters", "path": path, "sha256": "0" * 64}]}
+    view.files[path] = json.loads((ADAPTERS / "record.json").read_text())
+    text = str(join(lifecycles.sections(view, Plots(Drawings()))))
+    assert text.count("Adapters resident after each turn") >= 2
+    assert "An undeclared adapter is not refused" in text
+    assert "effect_vs_warm_base.a" in text
+
+
+def test_a_package_shows_the_figures_of_its_records():
+    view = tables.PackageView(Path("package"))
+    view.files["results/lifecycle-index.json"] = {"records": [{"path": "results/lifecycle/record.json"}]}
+    view.files["results/lifecycle/record.json"] = json.loads((OWN / "record.json").read_text())
+    rows = tables.lifecycle_figures(view).rows
+    assert ("cpu-crash", "phase_counts.during", "13") in rows
+    assert tables.lifecycle_figures(tables.PackageView(Path("package"))).rows == []
