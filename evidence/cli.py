@@ -15,7 +15,17 @@ from evidence import __version__
 from evidence.errors import EvidenceError
 from evidence.manners import EXITS, Group, complain, example, is_quiet
 
-HERE = click.Path(path_type=Path)
+
+class Place(click.Path):
+    """A path. An empty word, as an unset variable leaves it, is none: `Path("")` would be the folder one stands in."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("found an empty path, expected a file or folder; was a variable unset?", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+HERE = Place(path_type=Path)
 TABLES = click.Choice(["table", "markdown", "json"])
 MATRIX = click.Choice(["table", "markdown", "json", "csv"])
 VERDICTS = click.Choice(["text", "json", "junit", "github"])

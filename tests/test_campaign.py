@@ -83,7 +83,8 @@ WRONG = {
     "an argument set twice": (replaced("arguments = []", 'arguments = ["--memory-mib", "5", "--memory-mib=6"]'), "argument", "set 2 times", ""),
     "made-up memory": (replaced('adapter = "synthetic"', 'adapter = "vllm"'), "snapshot", "'synthetic'", ""),
     "a short hash": (replaced('b7852b855"', 'b7852b8"'), "sha256", "found 'e3b0", "sha256sum"),
-    "no TOML": ("schema_version = = 1", "campaign.toml", "no valid TOML", ""),
+    "no TOML": ("schema_version = = 1", "campaign.toml", "no valid TOML", "line 1 reads: 'schema_version = = 1'"),
+    "TOML that ends too soon": (CAMPAIGN + '\nnames = ["a",', "campaign.toml", "no valid TOML", "not closed"),
 }  # fmt: skip
 
 
