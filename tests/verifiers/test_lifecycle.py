@@ -58,11 +58,7 @@ class Read(NamedTuple):
 
 SHAPE = lifecycle.load_shape()
 RULES = (
-    lifecycle.RECORD_ROWS
-    + lifecycle.CO_ROWS
-    + lifecycle.CRASH_ROWS
-    + lifecycle.LORA_ROWS
-    + lifecycle.SELECTION_ROWS
+    lifecycle.RECORD_ROWS + lifecycle.CO_ROWS + lifecycle.CRASH_ROWS + lifecycle.LORA_ROWS + lifecycle.SELECTION_ROWS
 )
 
 

@@ -20,9 +20,7 @@ OWN = (ROOT / "archive/lifecycle-cpu", ROOT / "archive/lifecycle-adapters-cpu")
 
 def grounds() -> list[tuple[Source, tuple[Family, ...], dict[str, str]]]:
     """What mutations are tried on: the published record, our own with raw events, and a package with the former."""
-    own = [
-        Memory({path.relative_to(folder).as_posix(): path.read_bytes() for path in kept(folder)}) for folder in OWN
-    ]
+    own = [Memory({path.relative_to(folder).as_posix(): path.read_bytes() for path in kept(folder)}) for folder in OWN]
     alone = (lifecycle.FAMILY,)
     data = PUBLISHED.read_bytes()
     names = [one["id"] for one in json.loads(data)["experiments"]]
