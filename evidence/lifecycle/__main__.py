@@ -20,9 +20,14 @@ else:
 def run(options: argparse.Namespace) -> int:
     """Carry out the sections of a file; gives the exit code."""
     try:
-        listed = tomllib.loads(options.file.read_text(encoding="utf-8")).get("lifecycle", [])
+        listed = tomllib.loads(options.file.read_text(encoding="utf-8")).get("lifecycle")
     except (OSError, ValueError) as error:
         raise EvidenceError(f"{options.file}: cannot be read: {error}", "name a TOML file with [[lifecycle]]") from None
+    if not isinstance(listed, list) or not listed or not all(isinstance(one, dict) for one in listed):
+        raise EvidenceError(f"{options.file}: lifecycle: found {listed!r:.60}, expected at least one [[lifecycle]]")
+    unknown = sorted(set(options.case) - {str(one.get("id")) for one in listed})
+    if unknown:
+        raise EvidenceError(f"{options.file}: --case {', '.join(unknown)}: found no such [[lifecycle]]")
     code = 0
     for section in listed:
         identifier, protocol = section.pop("id", ""), section.pop("protocol", "")

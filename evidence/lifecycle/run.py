@@ -126,7 +126,13 @@ def read_limits(identifier: str, protocol: str, section: Mapping[str, Any]) -> A
 
 
 def check_section(identifier: str, protocol: str, section: Mapping[str, Any]) -> None:
-    """Refuse unknown keys, unknown targets, and a section without exactly one way to its target."""
+    """Refuse an unknown protocol, key or target, and a section without exactly one way to its target."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,62}", identifier):
+        raise EvidenceError(f"lifecycle: id: found {identifier!r}, expected lower-case letters, digits, . and -")
+    if protocol not in SETTINGS:
+        raise EvidenceError(
+            f"lifecycle {identifier}: protocol: found {protocol!r}, expected one of {', '.join(SETTINGS)}"
+        )
     for key in section:
         if key not in KEYS:
             raise EvidenceError(

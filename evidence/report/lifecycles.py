@@ -101,6 +101,13 @@ def _residencies(one: Json) -> Iterator[tuple[str, list[str], list[list[str]]]]:
             [f"{row['event']} {row['seconds_after_pressure_began']:.2f} s" for row in rows],
             [row["resident_models"] for row in rows],
         )
+    if "selected_turns" in one:
+        rows = one["selected_turns"]
+        yield (
+            "Adapters resident after each turn",
+            [f"turn {number}, {row['alias']}" for number, row in enumerate(rows)],
+            [row["resident_aliases"] for row in rows],
+        )
     observed = one.get("selected_residency_observations", [])
     for kind in dict.fromkeys(row["kind"] for row in observed):
         mine = [row for row in observed if row["kind"] == kind]
