@@ -80,9 +80,10 @@ def _drawings(plots: Plots, one: Json) -> Iterator[Markup]:
 
 def _event(event: Json) -> str:
     statuses = event["response_statuses"]
+    words = timeline.CRASH_WORDS.get(event["event"], event["event"])
     if len(statuses) > 3:
-        return f"{event['event']} {statuses[0]} ... {statuses[-1]} ({len(statuses)})"
-    return " ".join([event["event"], *(str(status) for status in statuses)])
+        return f"{words} {statuses[0]} ... {statuses[-1]} ({len(statuses)})"
+    return " ".join([words, *(str(status) for status in statuses)])
 
 
 def _residencies(one: Json) -> Iterator[tuple[str, list[str], list[list[str]]]]:
