@@ -283,7 +283,24 @@ def diff(old: Path, new: Path, form: str) -> None:
 @main.group(epilog=EXITS)
 @example("evidence lifecycle summarize runs/cpu-crash-20261130t085731.298220z --output record")
 def lifecycle() -> None:
-    """Derive lifecycle records from raw events, and print them."""
+    """Carry out lifecycle protocols, derive records from their raw events, and print them."""
+
+
+@lifecycle.command("run")
+@click.argument("file", type=HERE)
+@click.option(
+    "--runs", "--run", "runs", type=HERE, required=True, help="The folder in which each run's own folder is made."
+)
+@click.option(
+    "--case", "names", multiple=True, help="Only this [[lifecycle]] of the file; may be given more than once."
+)
+@example("evidence lifecycle run campaigns/lifecycle/lifecycle-cpu.toml --runs runs")
+def lifecycle_run(file: Path, runs: Path, names: tuple[str, ...]) -> None:
+    """Carry out the co-residency, crash and lora protocols of a file."""
+    from evidence.lifecycle.run import run_file
+
+    if not run_file(file, runs, names, click.echo):
+        sys.exit(4)
 
 
 @lifecycle.command("summarize")

@@ -45,7 +45,7 @@ for name in "${names[@]}"; do
   started=$SECONDS
   case $name in
     lifecycle)
-      CUDA_VISIBLE_DEVICES=0 "$python" -B -m evidence.lifecycle run campaigns/lifecycle/lifecycle-gpu.toml --runs "$runs"
+      CUDA_VISIBLE_DEVICES=0 "$python" -B -m evidence lifecycle run campaigns/lifecycle/lifecycle-gpu.toml --runs "$runs"
       ;;
     llama-interrupted) interrupted "$name" ;;
     *) capture "$name" ;;

@@ -6,11 +6,12 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
 from evidence.capture.load import fetch
 from evidence.capture.processes import own_module, start_process
+from evidence.cli import main
 from evidence.errors import EvidenceError
-from evidence.lifecycle.__main__ import main
 from evidence.lifecycle.bundle import summarize
 from evidence.lifecycle.run import run_section
 from evidence.lifecycle.timeline import timeline
@@ -183,9 +184,10 @@ def test_wrong_protocol_or_id_is_refused(identifier, protocol, said, tmp_path):
         ('[[lifecycle]]\nid = "a"', [], "protocol"),
     ],
 )
-def test_wrong_file_is_refused_with_one_clear_line(text, words, said, tmp_path, capsys):
+def test_wrong_file_is_refused_with_one_clear_line(text, words, said, tmp_path):
     (tmp_path / "l.toml").write_text(text)
-    assert main(["run", str(tmp_path / "l.toml"), "--runs", str(tmp_path / "runs"), *words]) == 2
-    err = capsys.readouterr().err
-    assert said in err
-    assert err.startswith("error: ")
+    words = ["lifecycle", "run", str(tmp_path / "l.toml"), "--runs", str(tmp_path / "runs"), *words]
+    ran = CliRunner().invoke(main, words)
+    assert ran.exit_code == 2
+    assert said in ran.stderr
+    assert ran.stderr.startswith("error: ")
