@@ -80,7 +80,7 @@ def _drawings(plots: Plots, one: Json) -> Iterator[Markup]:
 
 def _event(event: Json) -> str:
     statuses = event["response_statuses"]
-    words: str = timeline.CRASH_WORDS.get(event["event"], event["event"])
+    words = timeline.CRASH_WORDS.get(event["event"]) or str(event["event"])
     if len(statuses) > 3:
         return f"{words} {statuses[0]} ... {statuses[-1]} ({len(statuses)})"
     return " ".join([words, *(str(status) for status in statuses)])
