@@ -52,7 +52,6 @@ TARGETS = (
         Target(f"{RULES}{name}.py", (*_edges("campaign"), KILLS))
         for name in ("checksums", "manifest", "matrix", "prefill_decode", "structure", "tree")
     ),
-<<<<<<< HEAD
     Target(RULES + "identities.py", (*_edges("inputs", ""), KILLS)),
     *(
         Target(f"{RULES}lifecycle_{name}.py", (*_edges("lifecycle", "schema"), LIFECYCLE), 0.4)
@@ -67,29 +66,17 @@ TARGETS = (
             "lora",
             "raw",
             "record",
-            "selection",
-            "selection_events",
             "shape",
         )
+    ),
+    *(
+        Target(f"{RULES}lifecycle_{name}.py", ("tests/verifiers/test_lifecycle_selection.py", LIFECYCLE), 0.4)
+        for name in ("selection", "selection_events")
     ),
     Target("evidence/build/decide.py", ("tests/build/test_edges_decide.py", "tests/build/test_decide.py", JUDGES), 2),
     Target("evidence/build/matrix.py", ("tests/build/test_edges_decide.py", "tests/build/test_converged.py"), 2),
     Target("evidence/build/classify.py", ("tests/build/test_classify.py", "tests/build/test_edges_classify.py"), 2),
     Target("evidence/build/incomplete.py", ("tests/build/test_edges_fates.py", "tests/build/test_incomplete.py"), 1.5),
-=======
-    *(
-        Target(
-            f"{RULES}lifecycle_{name}.py",
-            ("tests/verifiers/test_lifecycle_selection.py", "tests/verifiers/test_lifecycle.py"),
-            0.4,
-        )
-        for name in ("selection", "selection_events")
-    ),
-    Target("evidence/build/decide.py", ("tests/build/test_decide.py", JUDGES, "tests/build/test_package.py"), 2),
-    Target("evidence/build/classify.py", ("tests/build/test_classify.py",), 2),
-    Target("evidence/build/matrix.py", ("tests/build/test_converged.py", "tests/build/test_package.py"), 2),
-    Target("evidence/build/incomplete.py", ("tests/build/test_incomplete.py",), 1.5),
->>>>>>> main
 )
 # Constants that say how much is remembered or read at once: no verdict hangs on them, nor on what is compared with them.
 SIZES = frozenset(("_CHUNK", "_KNOWN", "MOST", "MOST_KNOWN"))
