@@ -248,15 +248,19 @@ def matrix(path: Path, profile: str | None, engine: str | None, outcome: str | N
 
 @main.command()
 @click.argument("path", type=HERE)
-@click.option("--output", type=HERE, required=True, help="The HTML file to write.")
+@click.option("--output", type=HERE, required=True, help="The page to write: .html, or .md with drawings beside it.")
 @MUTATION
-@example("evidence report dist/demo-evaluation.tgz --output report.html")
+@example(
+    "evidence report dist/demo-evaluation.tgz --output report.html",
+    "evidence report dist/demo-evaluation.tgz --output docs/demo.md",
+)
 def report(path: Path, output: Path, mutation_control: str | None) -> None:
-    """Verify a package, then draw it as one self-contained HTML page.
+    """Verify a package, then draw it as one HTML page, or as a Markdown page for a repository.
 
-    The page is written whatever the verdict and carries it on every screen; the exit code is that of `evidence verify`.
+    A .html file is self-contained. Beside docs/demo.md its drawings are SVG files in docs/demo/; a page and a folder that
+    this command made are replaced, others refused. The page is written whatever the verdict and carries it on every screen; the exit code is that of `evidence verify`.
     """
-    from evidence.report.page import write_report
+    from evidence.report.writing import write_report
 
     validation = write_report(path, output, mutation_control=mutation_control, quiet=is_quiet())
     click.echo(f"{output}: {validation.verdict}, {output.stat().st_size} bytes")
@@ -279,7 +283,24 @@ def diff(old: Path, new: Path, form: str) -> None:
 @main.group(epilog=EXITS)
 @example("evidence lifecycle summarize runs/cpu-crash-20261130t085731.298220z --output record")
 def lifecycle() -> None:
-    """Derive lifecycle records from raw events, and print them."""
+    """Carry out lifecycle protocols, derive records from their raw events, and print them."""
+
+
+@lifecycle.command("run")
+@click.argument("file", type=HERE)
+@click.option(
+    "--runs", "--run", "runs", type=HERE, required=True, help="The folder in which each run's own folder is made."
+)
+@click.option(
+    "--case", "names", multiple=True, help="Only this [[lifecycle]] of the file; may be given more than once."
+)
+@example("evidence lifecycle run campaigns/lifecycle/lifecycle-cpu.toml --runs runs")
+def lifecycle_run(file: Path, runs: Path, names: tuple[str, ...]) -> None:
+    """Carry out the co-residency, crash and lora protocols of a file."""
+    from evidence.lifecycle.run import run_file
+
+    if not run_file(file, runs, names, click.echo):
+        sys.exit(4)
 
 
 @lifecycle.command("summarize")

@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
     )
     options = parser.parse_args(arguments)
     if importlib.util.find_spec("cosmic_ray") is None:
-        print("cosmic-ray is not installed: pip install -e '.[mutants]'", file=sys.stderr)
+        print("cosmic-ray is not installed: pip install -e '.[dev]'", file=sys.stderr)
         return 2
     from mutants.sampling import SEED, draw
 

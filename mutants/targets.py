@@ -66,10 +66,12 @@ TARGETS = (
             "lora",
             "raw",
             "record",
-            "selection",
-            "selection_events",
             "shape",
         )
+    ),
+    *(
+        Target(f"{RULES}lifecycle_{name}.py", ("tests/verifiers/test_lifecycle_selection.py", LIFECYCLE), 0.4)
+        for name in ("selection", "selection_events")
     ),
     Target("evidence/build/decide.py", ("tests/build/test_edges_decide.py", "tests/build/test_decide.py", JUDGES), 2),
     Target("evidence/build/matrix.py", ("tests/build/test_edges_decide.py", "tests/build/test_converged.py"), 2),

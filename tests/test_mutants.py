@@ -8,7 +8,7 @@ import pytest
 
 from mutants.targets import TARGETS, Target
 
-pytest.importorskip("cosmic_ray", reason="cosmic-ray comes with the extra `mutants`")
+pytest.importorskip("cosmic_ray", reason="cosmic-ray comes with the extra `dev`")
 
 from mutants import trial
 from mutants.__main__ import reasons

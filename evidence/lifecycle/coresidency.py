@@ -116,7 +116,7 @@ async def apply_ballast(
         )
     while True:
         budget = target if seen.source != "nvml" and isinstance(target, SupervisorTarget) else None
-        ballast = await take_ballast(wanted, budget)
+        ballast = await take_ballast(wanted, budget, seen.index or 0)
         log.write("ballast", bytes=wanted, method=ballast.method)
         free = (await target.read_listing()).free_bytes
         shortfall = aim - (free or 0)

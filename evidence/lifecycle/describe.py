@@ -145,7 +145,7 @@ def describe(
             "status": "The harness of the named version with this configuration; figures of another run will differ.",
             "invocation": list(
                 about.get(
-                    "invocation", ["evidence", "lifecycle", "run", "<lifecycle.toml>", "--run", "<fresh-run-directory>"]
+                    "invocation", ["evidence", "lifecycle", "run", "<lifecycle.toml>", "--runs", "<runs-directory>"]
                 )
             ),
             "environment_note": about.get(

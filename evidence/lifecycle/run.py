@@ -29,7 +29,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,11 @@ from evidence.lifecycle.events import NAME, EventLog, parse_events
 from evidence.lifecycle.lora import ENGINES, Adapters, run_lora
 from evidence.lifecycle.selection import SELECTORS, Selection, run_selection
 from evidence.lifecycle.target import REFUSED, TARGETS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 SETTINGS: Mapping[str, Any] = {"co-residency": CoResidency, "crash": Crash, "lora": Adapters}
 LORA_TARGETS = (*ENGINES, *SELECTORS)
@@ -126,7 +131,13 @@ def read_limits(identifier: str, protocol: str, section: Mapping[str, Any]) -> A
 
 
 def check_section(identifier: str, protocol: str, section: Mapping[str, Any]) -> None:
-    """Refuse unknown keys, unknown targets, and a section without exactly one way to its target."""
+    """Refuse an unknown protocol, key or target, and a section without exactly one way to its target."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,62}", identifier):
+        raise EvidenceError(f"lifecycle: id: found {identifier!r}, expected lower-case letters, digits, . and -")
+    if protocol not in SETTINGS:
+        raise EvidenceError(
+            f"lifecycle {identifier}: protocol: found {protocol!r}, expected one of {', '.join(SETTINGS)}"
+        )
     for key in section:
         if key not in KEYS:
             raise EvidenceError(
@@ -280,3 +291,30 @@ def run_section(identifier: str, protocol: str, section: Mapping[str, Any], fold
     )
     (run / "audit.json").write_text(json.dumps(faults, indent=2) + "\n")
     return Outcome(run, not faults, faults, message)
+
+
+def run_file(file: Path, runs: Path, names: Collection[str], report: Callable[[str], None]) -> bool:
+    """Carry out the [[lifecycle]] sections of a file, or those named; whether every run is complete.
+
+    `report` gets a line for each run and one for each fault of it. Raises EvidenceError when the file cannot be read.
+    """
+    try:
+        listed = tomllib.loads(file.read_text(encoding="utf-8")).get("lifecycle")
+    except (OSError, ValueError) as error:
+        raise EvidenceError(f"{file}: cannot be read: {error}", "name a TOML file with [[lifecycle]]") from None
+    if not isinstance(listed, list) or not listed or not all(isinstance(one, dict) for one in listed):
+        raise EvidenceError(f"{file}: lifecycle: found {listed!r:.60}, expected at least one [[lifecycle]]")
+    unknown = sorted(set(names) - {str(one.get("id")) for one in listed})
+    if unknown:
+        raise EvidenceError(f"{file}: --case {', '.join(unknown)}: found no such [[lifecycle]]")
+    complete = True
+    for section in listed:
+        identifier, protocol = section.pop("id", ""), section.pop("protocol", "")
+        if names and identifier not in names:
+            continue
+        outcome = run_section(identifier, protocol, section, file.parent, runs)
+        report(f"{identifier}: {'complete' if outcome.complete else 'incomplete'}: {outcome.run}")
+        for fault, text in outcome.faults:
+            report(f"  {fault}: {text}")
+        complete &= outcome.complete
+    return complete

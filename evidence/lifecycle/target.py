@@ -49,13 +49,14 @@ class Resident:
 
 @dataclass(frozen=True)
 class Listing:
-    """What a target said of its models and its device at one moment."""
+    """What a target said of its models and its device at one moment. `index` is the number of a GPU, by NVML."""
 
     models: tuple[Resident, ...]
     free_bytes: int | None
     total_bytes: int | None
     source: str | None
     name: str | None = None
+    index: int | None = None
 
     def find(self, model: str) -> Resident:
         """The entry of a model; an absent one counts as unloaded."""
@@ -256,7 +257,12 @@ class SupervisorTarget(Target):
             for one in value.get("data", [])
         )
         return Listing(
-            models, device.get("free_bytes"), device.get("total_bytes"), device.get("source"), device.get("name")
+            models,
+            device.get("free_bytes"),
+            device.get("total_bytes"),
+            device.get("source"),
+            device.get("name"),
+            device.get("index"),
         )
 
     async def read_account(self) -> None:
