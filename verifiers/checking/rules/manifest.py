@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from checking.arithmetic import MAIN_TOTAL, WARM_TOTAL
@@ -74,7 +75,9 @@ def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
 
 def hold_counts(subject: Manifest) -> Iterator[Complaint]:
     """Every count is that of what is there."""
-    bodies = sum(bool(_BODY.match(name)) for name in subject.view.below("results"))
+    entries = subject.view.listing()
+    bodies = sum(_bodies(folder, entries.joined(folder)) for folder in entries.all_folders())
+    bodies += sum(bool(_BODY.match(name)) for name in entries.odd())
     right = {
         "profiles": len(subject.identities.get("profiles", ())),
         "cases": len(subject.matrix.get("rows", ())),
@@ -89,6 +92,13 @@ def hold_counts(subject: Manifest) -> Iterator[Complaint]:
     for key, value in right.items():
         if subject.data["counts"][key] != value:
             yield ("%s#/counts/%s" % (NAME, key), str(subject.data["counts"][key]), str(value))
+
+
+@lru_cache(maxsize=None)
+def _bodies(folder: str, joined: str) -> int:
+    if not folder.endswith("/bodies"):
+        return 0
+    return sum(bool(_BODY.match("%s/%s" % (folder, name))) for name in joined.split("/")[:-1])
 
 
 def hold_proxy(subject: Manifest) -> Iterator[Complaint]:
