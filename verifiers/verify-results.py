@@ -26,7 +26,7 @@ VERIFIER = Verifier(
         settings.INDEX_FAMILY,
         manifest.FAMILY,
         tree.FAMILY,
-        structure.family(structure.always(settings_index.INDEX), settings.SHAPE_LIES),
+        structure.family(structure.always(settings_index.TABLE.name), settings.SHAPE_LIES),
         checksums.LISTING,
         checksums.EVERYTHING,
     ),

@@ -384,6 +384,11 @@ class View:
         self.listed.add(parent)
         return self._source.entries.folders(parent)
 
+    def right_in(self, folder: str) -> List[str]:
+        """Sorted names right in a folder, of any kind but folders in which something lies."""
+        self.listed.add(folder)
+        return self._source.entries.right_in(folder)
+
     def below(self, folder: str) -> List[str]:
         """Sorted names below a folder (`results/settings/x`), of any kind; `` is the whole package."""
         self.listed.add(folder)

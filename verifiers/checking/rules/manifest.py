@@ -13,7 +13,6 @@ from checking.package import View
 from checking.reading import shown
 from checking.rules import shapes
 from checking.rules.comparison import peek
-from checking.rules.settings_index import folders
 from checking.shape import Shape
 
 NAME = "manifest.json"
@@ -52,12 +51,10 @@ class Manifest:
     def __init__(self, scope: Scope) -> None:
         self.view = scope.view
         self.data: Dict[str, Any] = scope.document(NAME)
-        self.comparisons = [
-            _told(self.view, one + "/comparison.json") for one in folders(self.view, "results/settings")
-        ]
-        self.attempts = [_told(self.view, one + "/attempt.json") for one in folders(self.view, "results/converged")]
+        self.comparisons = [_told(self.view, one + "/comparison.json") for one in self.view.folders("results/settings")]
+        self.attempts = [_told(self.view, one + "/attempt.json") for one in self.view.folders("results/converged")]
         self.incomplete = [
-            _told(self.view, one + "/comparison.json") for one in folders(self.view, "results/incomplete")
+            _told(self.view, one + "/comparison.json") for one in self.view.folders("results/incomplete")
         ]
         self.matrix: Dict[str, Any] = peek(self.view, "runtime-matrix.json")
         self.identities: Dict[str, Any] = peek(self.view, "model-identities.json")
