@@ -16,7 +16,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from checking.check import Family, Mutation, Report, judge, table
 from checking.damage import NOTHING, Bench, Outcome, sums_of, try_all
-from checking.package import Folder, Overlay
+from checking.package import Folder, Overlay, Recall
 
 VERIFIED, REJECTED, UNREADABLE, BLIND = 0, 1, 2, 3
 VERDICTS = {VERIFIED: "verified", REJECTED: "rejected", UNREADABLE: "unreadable", BLIND: "blind"}
@@ -199,7 +199,8 @@ def verify(verifier: Verifier, options: argparse.Namespace, script: str) -> Tupl
     if "SHA256SUMS" not in folder.entries and "manifest.json" not in folder.entries:
         said["message"] = "%s holds neither SHA256SUMS nor manifest.json; expected a package" % options.package
         return UNREADABLE, {}, said
-    report = judge(folder, verifier.families, again=options.mutation_control == "all")
+    recall = Recall() if options.mutation_control == "all" else None
+    report = judge(folder, verifier.families, recall=recall, again=recall is not None)
     counts = counts_of(report)
     said["findings"] = list(report.findings)
     if report.findings:
@@ -210,8 +211,8 @@ def verify(verifier: Verifier, options: argparse.Namespace, script: str) -> Tupl
     if options.mutation_control:
         first = control(verifier, folder, script)
         said["mutations"] = [first] if first is not None else []
-        if options.mutation_control == "all":
-            said["mutations"].extend(try_all(folder, verifier.families, report, table(verifier.families)))
+        if recall is not None:
+            said["mutations"].extend(try_all(folder, verifier.families, report, table(verifier.families), recall))
         if any(outcome.blind() for outcome in said["mutations"]):
             said["message"] = "a mutation was not rejected: this verifier is blind, trust nothing it said"
             return BLIND, counts, said

@@ -11,12 +11,12 @@ import hashlib
 import json
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from checking.check import Check, Family, Mutation, Report, judge
 from checking.package import Overlay, Recall, Source
 from checking.reading import read_json
-from checking.sums import SUMS, read_sums
+from checking.sums import SUMS, Sums, read_sums
 
 INDICES = {
     "results/settings-index.json": "comparisons",
@@ -25,7 +25,6 @@ INDICES = {
 }
 LIFECYCLE_INDEX = "results/lifecycle-index.json"
 NOTHING = "nothing of that kind in this package"
-_written = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def sha256(data: bytes) -> str:
@@ -33,30 +32,33 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def written_json(value: Any, indent: int = 0) -> str:
+_quoted = json.encoder.encode_basestring
+
+
+def written_json(value: Any, pad: str = "\n") -> str:
     """A value in the form of package JSON, without the final newline; Decimal keeps its digits."""
+    if isinstance(value, str):
+        return str(_quoted(value))
     if isinstance(value, dict):
         if not value:
             return "{}"
-        pad = "  " * (indent + 1)
-        inner = ",\n".join(
-            "%s%s: %s" % (pad, _written(key), written_json(value[key], indent + 1)) for key in sorted(value)
-        )
-        return "{\n%s\n%s}" % (inner, "  " * indent)
+        inner = pad + "  "
+        lines = [inner + _quoted(key) + ": " + written_json(value[key], inner) for key in sorted(value)]
+        return "{" + ",".join(lines) + pad + "}"
     if isinstance(value, list):
         if not value:
             return "[]"
-        pad = "  " * (indent + 1)
-        return "[\n%s\n%s]" % (",\n".join(pad + written_json(item, indent + 1) for item in value), "  " * indent)
+        inner = pad + "  "
+        return "[" + ",".join([inner + written_json(item, inner) for item in value]) + pad + "]"
     if isinstance(value, Decimal):
         return format(value, "f")
-    return _written(value)
+    return json.dumps(value, ensure_ascii=False) if type(value) is not int else str(value)
 
 
 class Bench:
     """A package lying open: what is edited here exists in memory alone."""
 
-    def __init__(self, source: Source, sums: Mapping[str, str]) -> None:
+    def __init__(self, source: Source, sums: Sums) -> None:
         self.source = source
         self.sums = sums
         self.changes: Dict[str, Optional[bytes]] = {}
@@ -182,15 +184,11 @@ class Bench:
 
     def reseal_sums(self) -> None:
         """Write SHA256SUMS anew for what is there now."""
-        sums = dict(self.sums)
+        digests: Dict[str, Optional[str]] = dict.fromkeys(self.kinds)
         for name, data in self.changes.items():
-            if data is None:
-                sums.pop(name, None)
-            elif name != SUMS:
-                sums[name] = sha256(data)
-        for name in self.kinds:
-            sums.pop(name, None)
-        self.put(SUMS, "".join("%s  %s\n" % (sums[name], name) for name in sorted(sums)).encode())
+            if name != SUMS:
+                digests[name] = None if data is None else sha256(data)
+        self.put(SUMS, self.sums.written(digests))
 
     def overlay(self) -> Overlay:
         """The damaged package; changes that change nothing are left out."""
@@ -218,9 +216,9 @@ class Outcome(NamedTuple):
         return self.verdict in ("survived", "crashed") or (self.verdict == "inert" and self.altered != NOTHING)
 
 
-def sums_of(source: Source) -> Dict[str, str]:
+def sums_of(source: Source) -> Sums:
     """SHA256SUMS of a package that verified."""
-    return read_sums(source.read(SUMS))
+    return Sums(read_sums(source.read(SUMS)))
 
 
 def try_mutation(
@@ -253,10 +251,12 @@ def try_mutation(
     )
 
 
-def try_all(source: Source, families: Sequence[Family], before: Report, rows: Sequence[Check]) -> Iterator[Outcome]:
-    """Every mutation of every row, in order."""
+def try_all(
+    source: Source, families: Sequence[Family], before: Report, rows: Sequence[Check], recall: Recall
+) -> Iterator[Outcome]:
+    """Every mutation of every row, in order; `before` is the report on the package unaltered, judged with the recall."""
     sums = sums_of(source)
-    recall = Recall()
+    recall.sums, recall.lines = sums, frozenset(sums.lines())
     for row in rows:
         for mutation in row.mutations:
             yield try_mutation(row.code, mutation, source, families, before, Bench(source, sums), recall)

@@ -112,6 +112,12 @@ class Listing(Mapping[str, str]):
         names.sort()
         return names
 
+    def right_in(self, folder: str) -> List[str]:
+        """Sorted names right in a folder, of any kind but folders in which something lies."""
+        start = folder + "/" if folder else ""
+        odd = [name for name in self._odd if name.rpartition("/")[0] == folder]
+        return sorted([start + last for last in self.files(folder)] + odd)
+
     def folders(self, parent: str) -> List[str]:
         """The folders right below one, in order."""
         if parent not in self._inner:

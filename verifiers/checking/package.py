@@ -59,6 +59,7 @@ class Source:
     """Names, kinds and bytes of one package."""
 
     entries: Listing
+    changed: FrozenSet[str] = frozenset()
 
     def __init__(self) -> None:
         self._derived: Dict[Tuple[Any, ...], Any] = {}
@@ -311,6 +312,8 @@ class Recall:
         self.documents: Dict[Tuple[str, int], Any] = {}
         self.answers: Dict[Tuple[Any, ...], Any] = {}
         self.sizes: Dict[str, int] = {}
+        self.sums: Mapping[str, str] = {}  # SHA256SUMS, read, of the package unaltered, which verified
+        self.lines: FrozenSet[bytes] = frozenset()  # and its lines
 
 
 def _bytes_of(source: Source, name: str) -> Optional[bytes]:
@@ -365,6 +368,10 @@ class View:
         self.listed.add("")
         return self._source.entries
 
+    def altered(self) -> FrozenSet[str]:
+        """The names that are altered in memory."""
+        return self._source.changed
+
     def known(self, name: str) -> Optional[str]:
         """The SHA-256 of a file whose bytes anyone asked for so far; None of any other."""
         known = self._source.known(name)
@@ -376,6 +383,11 @@ class View:
         """The folders right below one, in order."""
         self.listed.add(parent)
         return self._source.entries.folders(parent)
+
+    def right_in(self, folder: str) -> List[str]:
+        """Sorted names right in a folder, of any kind but folders in which something lies."""
+        self.listed.add(folder)
+        return self._source.entries.right_in(folder)
 
     def below(self, folder: str) -> List[str]:
         """Sorted names below a folder (`results/settings/x`), of any kind; `` is the whole package."""

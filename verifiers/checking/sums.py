@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterable, Iterator, NamedTuple
+from bisect import bisect_left
+from typing import Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Optional
 
 from checking.reading import shown
 
 SUMS = "SHA256SUMS"
 _LINES = re.compile(rb"(?:[0-9a-f]{64}  [A-Za-z0-9_+-][A-Za-z0-9._+/-]*\n)+")
-_ODD = re.compile(rb"/[./]|/\n| SHA256SUMS\n")
+_ODD = (b"//", b"/.", b"/\n", b"  SHA256SUMS\n")
 _LINE = re.compile(rb"([0-9a-f]{64})  ([^\n]+)\n")
 
 
@@ -52,17 +53,70 @@ def rows(pieces: Iterable[bytes]) -> Iterator[Row]:
             yield Row(line[:64], line[66:])
 
 
+def _row(line: bytes) -> Row:
+    text = line.decode("utf-8", "surrogateescape")
+    return Row(text[:64], text[66:])
+
+
 def looks_plain(pieces: Iterable[bytes]) -> bool:
     """Whether a list has no fault, of those that can be told block by block: all names are plain, and they rise."""
     before = ""
     for block in _blocks(pieces):
-        if not _LINES.fullmatch(block) or _ODD.search(block):
+        if not _LINES.fullmatch(block) or any(map(block.__contains__, _ODD)):
             return False
         names = [line[66:] for line in block.decode("ascii").split("\n")[:-1]]
         if not all(map(str.__lt__, [before, *names], names)):
             return False
         before = names[-1]
     return before != ""
+
+
+class Sums(Dict[str, str]):
+    """Name -> hash of a list that has no fault; and the same list after alterations."""
+
+    def __init__(self, found: Mapping[str, str]) -> None:
+        super().__init__(sorted(found.items()))
+        self._names = list(self)
+        self._lines = [_line(name, digest) for name, digest in self.items()]
+
+    def lines(self) -> List[bytes]:
+        """The lines in order, without their ends."""
+        return self._lines
+
+    def written(self, changes: Mapping[str, Optional[str]]) -> bytes:
+        """The list with other digests of some names, with names added, and (None) without some."""
+        lines = list(self._lines)
+        for name in sorted(changes, reverse=True):
+            digest, place = changes[name], bisect_left(self._names, name)
+            there = name in self
+            lines[place : place + there] = [] if digest is None else [_line(name, digest)]
+        return b"\n".join([*lines, b""])
+
+
+def _line(name: str, digest: str) -> bytes:
+    return ("%s  %s" % (digest, name)).encode("utf-8", "surrogateescape")
+
+
+class Difference(NamedTuple):
+    """What distinguishes a list from another one: lines that the other lacks, and names whose lines are gone."""
+
+    found: Dict[str, Row]
+    gone: FrozenSet[str]
+
+
+def compare(data: bytes, lines: FrozenSet[bytes]) -> Optional[Difference]:
+    """How a list differs from one with these lines, which has no fault; None when it may have a fault itself."""
+    mine = data.split(b"\n")
+    if mine.pop() or not mine:
+        return None
+    names = [line[66:] for line in mine]
+    if not all(map(bytes.__lt__, names, names[1:])):
+        return None
+    fresh = [line for line in mine if line not in lines]
+    if fresh and not looks_plain([b"".join([line + b"\n" for line in fresh])]):
+        return None
+    gone = lines.difference(mine)
+    return Difference({row.name: row for row in map(_row, fresh)}, frozenset(_row(line).name for line in gone))
 
 
 def read_sums(data: bytes) -> Dict[str, str]:

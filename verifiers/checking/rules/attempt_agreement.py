@@ -250,7 +250,7 @@ def _expect(desk: Desk) -> str:
 def _halve(desk: Desk) -> str:
     with desk.samples() as rows:
         for row in rows:
-            row["totalSeconds"] = round(Decimal(row["totalSeconds"]) / 1000, 9)
+            row["totalSeconds"] = round(Decimal(row["totalSeconds"]) / 1000, 9).normalize()
             if row["ttftSeconds"] is not None:
                 row["ttftSeconds"] = row["totalSeconds"]
             row["reasoningSeconds"] = None

@@ -3,43 +3,69 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from functools import lru_cache
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from checking.check import Check, Complaint, Family, Mutation, Scope
 from checking.damage import Bench
 from checking.listing import FILE
-from checking.package import Unreadable
+from checking.package import Recall, Unreadable
 from checking.reading import shown
-from checking.sums import SUMS, Row, SumsFault, looks_plain, read_sums, rows
+from checking.sums import SUMS, Row, SumsFault, compare, looks_plain, read_sums, rows
 
 _COMPONENT = re.compile(r"[A-Za-z0-9_+](?:[A-Za-z0-9._+-]*[A-Za-z0-9_+-])?\Z")
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNORECASE)
-_PLAIN = re.compile(r"(?:[A-Za-z0-9_+](?:[A-Za-z0-9._+-]{0,98}[A-Za-z0-9_+-])?/)*")
-_DEVICES = re.compile(r"(?:^|/)(?:con|prn|aux|nul|com[0-9]|lpt[0-9])[./]", re.IGNORECASE)
+_PLAIN = re.compile(
+    r"(?:(?!(?:con|prn|aux|nul|com[0-9]|lpt[0-9])[./])[a-z0-9_+](?:[a-z0-9._+-]{0,98}[a-z0-9_+-])?/)*",
+    re.IGNORECASE | re.ASCII,
+)
 MAX_DEPTH = 7  # below the top folder; the archive allows eight with it
 MAX_COMPONENT = 100
 
 
-class Sums:
-    """The listing of the package and its SHA256SUMS, which is read line by line and never held."""
+class Listed:
+    """The listing of the package and its SHA256SUMS, which is read line by line and never held.
+
+    Where the unaltered package is known to be as its own list says, only lines that are not in that list and names
+    that are altered are looked at.
+    """
 
     def __init__(self, scope: Scope, wanted: Callable[[str], bool]) -> None:
         self.view = scope.view
         self.wanted = wanted
         self.entries = self.view.listing()
         self.fault: Optional[SumsFault] = None
+        self.left: Optional[List[Row]] = None
+        self.unlisted: List[str] = []
+        self.compared = 0
         try:
-            if not looks_plain(self.view.pieces(SUMS)):
+            if not self._compare(self.view.recall) and not looks_plain(self.view.pieces(SUMS)):
                 read_sums(self.view.read(SUMS))
         except Unreadable as error:
             self.fault = SumsFault("sums-missing-list", "", error.reason, "the list of every file")
         except SumsFault as fault:
             self.fault = fault
-        self.compared = 0
+
+    def _compare(self, recall: Optional[Recall]) -> bool:
+        """Find what is left to be looked at beside the list of the unaltered package; False when that cannot be told."""
+        if recall is None or not recall.lines:
+            return False
+        differs = compare(self.view.read(SUMS), recall.lines)
+        if differs is None:
+            return False
+        found, gone, altered = differs.found, differs.gone, self.view.altered()
+        self.unlisted = sorted(
+            name for name in gone | altered if name not in found and (name in gone or name not in recall.sums)
+        )
+        same = {name: Row(recall.sums[name], name) for name in altered if name in recall.sums and name not in gone}
+        self.left = sorted({**same, **found}.values(), key=lambda row: row.name)
+        return True
 
     def rows(self) -> Iterator[Row]:
-        """The lines of the list; none when it has a fault."""
-        return rows(self.view.pieces(SUMS)) if self.fault is None else iter(())
+        """The lines of the list that are to be looked at; none when it has a fault."""
+        if self.fault is not None:
+            return iter(())
+        return rows(self.view.pieces(SUMS)) if self.left is None else iter(self.left)
 
     def faults(self, code: str) -> Iterator[Complaint]:
         """The fault of the list itself when it has this code."""
@@ -69,7 +95,7 @@ def _kinds(wanted: str) -> Any:
 
 def hold_names(subject: Names) -> Iterator[Complaint]:
     """Every component is of the alphabet, no device name, not too long, not too deep."""
-    if not subject.odd and all(map(subject.plain, subject.entries.all_folders())):
+    if not subject.odd and subject.plain():
         return
     for name in subject.view.below(""):
         parts = name.split("/")
@@ -92,19 +118,23 @@ def hold_collisions(subject: Names) -> Iterator[Complaint]:
             yield (name, "the same as %s but for letter case" % shown(other), "names that differ everywhere")
 
 
-def hold_listed(subject: Sums) -> Iterator[Complaint]:
+def hold_listed(subject: Listed) -> Iterator[Complaint]:
     """Every file that is there is listed."""
     find = subject.entries.find
-    there = sum(find(row.name) is not None for row in subject.rows())
-    if there + 1 == len(subject.entries):
+    names: Iterable[str]
+    if subject.left is not None:
+        names = subject.unlisted
+    elif sum(find(row.name) is not None for row in subject.rows()) + 1 == len(subject.entries):
         return
-    listed = {row.name for row in subject.rows()}
-    for name in subject.view.below(""):
-        if name not in listed and name != SUMS and find(name) == FILE:
+    else:
+        listed = {row.name for row in subject.rows()}
+        names = (name for name in subject.view.below("") if name not in listed)
+    for name in names:
+        if name != SUMS and find(name) == FILE:
             yield (name, "a file that SHA256SUMS does not list", "listed files only")
 
 
-def hold_there(subject: Sums) -> Iterator[Complaint]:
+def hold_there(subject: Listed) -> Iterator[Complaint]:
     """Every listed file is there."""
     find = subject.entries.find
     for row in subject.rows():
@@ -112,7 +142,7 @@ def hold_there(subject: Sums) -> Iterator[Complaint]:
             yield (row.name, "no such file", "a file, since SHA256SUMS lists it")
 
 
-def hold_digests(subject: Sums) -> Iterator[Complaint]:
+def hold_digests(subject: Listed) -> Iterator[Complaint]:
     """Every file has the digest that is listed: all that this verifier wants, and all that an earlier family read."""
     view = subject.view
     for listed, name in subject.rows():
@@ -131,7 +161,7 @@ def hold_digests(subject: Sums) -> Iterator[Complaint]:
             yield (name, "sha256 " + digest, listed)
 
 
-def _facts(subject: Sums) -> Dict[str, Any]:
+def _facts(subject: Listed) -> Dict[str, Any]:
     return {"counts": {"files": subject.compared}}
 
 
@@ -347,7 +377,7 @@ def _family(wanted: Callable[[str], bool]) -> Family:
     return Family(
         kind="package",
         find=lambda view: [""],
-        open=lambda scope: Sums(scope, wanted),
+        open=lambda scope: Listed(scope, wanted),
         checks=rows,
         facts=_facts,
     )
@@ -361,21 +391,28 @@ class Names:
         self.entries = scope.view.listing()
         self.odd = sorted(self.entries.odd().items())
 
-    def plain(self, folder: str) -> bool:
-        """Whether all components of a folder's files are right by a look at all at once."""
-        names = (folder + "/" if folder else "") + self.entries.joined(folder)
-        return folder.count("/") < MAX_DEPTH - 1 and bool(_PLAIN.fullmatch(names)) and not _DEVICES.search(names)
+    def plain(self) -> bool:
+        """Whether all components are right by a look at all of a folder at once."""
+        return all(_plain(folder, self.entries.joined(folder)) for folder in self.entries.all_folders())
 
     def differ(self) -> bool:
         """Whether folders differ in more than letter case, and so do the files of each."""
         folders = self.entries.all_folders()
         if len({folder.lower() for folder in folders}) != len(folders):
             return False
-        for folder in folders:
-            names = self.entries.joined(folder).lower().split("/")
-            if len(set(names)) != len(names):
-                return False
-        return True
+        return all(_differ(self.entries.joined(folder)) for folder in folders)
+
+
+@lru_cache(maxsize=None)
+def _plain(folder: str, joined: str) -> bool:
+    names = (folder + "/" if folder else "") + joined
+    return folder.count("/") < MAX_DEPTH - 1 and bool(_PLAIN.fullmatch(names))
+
+
+@lru_cache(maxsize=None)
+def _differ(joined: str) -> bool:
+    names = joined.lower().split("/")
+    return len(set(names)) == len(names)
 
 
 LISTING = Family(kind="package", find=lambda view: [""], open=Names, checks=LISTING_CHECKS)

@@ -23,6 +23,7 @@ from checking.rules import lifecycle
 from checking.rules.lifecycle_damage import RECORDS, SINGLE, add, put
 from checking.rules.lifecycle_figures import figures, tally
 from checking.rules.lifecycle_raw import RAW_CONTROL, checked_places
+from checking.sums import Sums
 
 FAMILIES = (lifecycle.FAMILY,)
 _DEPTH = "measurements/"
@@ -57,7 +58,7 @@ def judge_record(data: bytes, bundle: Dict[str, bytes]) -> Tuple[Memory, Report]
 def control(source: Memory, script: str) -> Outcome:
     """Alter a copy of the record and of its raw events and call the real verifier on it in a new process."""
     for code, mutation in (*RAW_CONTROL, *CONTROLS) if any(name != SINGLE for name in source.files) else CONTROLS:
-        bench = Bench(source, {})
+        bench = Bench(source, Sums({}))
         altered = mutation.damage(bench)
         if altered is None:
             continue
@@ -109,7 +110,7 @@ def verify_record(options: Any, script: str) -> Tuple[int, Dict[str, int], Dict[
             for row in table(FAMILIES):
                 for mutation in row.mutations:
                     said["mutations"].append(
-                        try_mutation(row.code, mutation, source, FAMILIES, report, Bench(source, {}))
+                        try_mutation(row.code, mutation, source, FAMILIES, report, Bench(source, Sums({})))
                     )
         if any(outcome.blind() for outcome in said["mutations"]):
             said["message"] = "a mutation was not rejected: this verifier is blind, trust nothing it said"

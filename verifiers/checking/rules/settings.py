@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Tuple
 
 from checking.check import Check, Family, Mutation
 from checking.package import View
-from checking.rules import agreement, protocol, receipts, samples, settings_index, shapes, verdict
+from checking.rules import agreement, index, protocol, receipts, samples, settings_index, shapes, verdict
 from checking.rules import agreement_lies as told
 from checking.rules import receipt_lies as more
 from checking.rules import settings_lies as lies
@@ -494,7 +494,7 @@ _CHECKS = (
 
 FAMILY = Family(
     kind="comparison",
-    find=lambda view: settings_index.folders(view, settings_index.PARENT),
+    find=settings_index.TABLE.find,
     open=Comparison,
     checks=_CHECKS,
     documents=documents,
@@ -509,19 +509,19 @@ INDEX_FAMILY = Family(
         Check(
             "index-complete",
             "every comparison has one row of the index",
-            settings_index.hold_complete,
+            index.hold_complete,
             more.INDEX_MUTATIONS["index-complete"],
         ),
         Check(
             "index-files",
             "the hashes of the index are those of the files",
-            settings_index.hold_files,
+            index.hold_files,
             more.INDEX_MUTATIONS["index-files"],
         ),
         Check(
             "index-rows",
             "a row says what the comparison was found to be",
-            settings_index.hold_rows,
+            index.hold_rows,
             more.INDEX_MUTATIONS["index-rows"],
         ),
         Check(
@@ -531,7 +531,7 @@ INDEX_FAMILY = Family(
             more.INDEX_MUTATIONS["index-distinct"],
         ),
     ),
-    documents=settings_index.documents,
+    documents=settings_index.TABLE.documents,
     facts=settings_index.facts,
 )
 
