@@ -353,7 +353,6 @@ def test_a_value_is_written_in_the_form_of_the_package() -> None:
         '{\n  "a": {},\n  "b": [\n    1,\n    0.10,\n    null,\n    true,\n    "\u00e9\\"\\n"\n  ],\n  "c": [],\n'
         '  "d": {\n    "x": 0.000000001,\n    "y": [\n      [\n        2\n      ]\n    ]\n  }\n}'
     )
-    assert written_json([1], 2) == "[\n      1\n    ]"
 
 
 def bench(files: dict[str, bytes] | None = None) -> Bench:
