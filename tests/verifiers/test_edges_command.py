@@ -13,7 +13,7 @@ from checking import command
 from checking.check import Check, Family, Mutation, judge
 from checking.command import Verifier, arguments, control, counts_of, lay_copy, main, retained_only
 from checking.damage import NOTHING, Bench, Outcome, sums_of, try_all, try_mutation, written_json
-from checking.package import Folder, Memory, Overlay
+from checking.package import Folder, Memory, Overlay, Recall
 
 from tests.verifiers.forge import sha
 
@@ -484,7 +484,7 @@ def test_a_mutation_is_killed_survives_is_inert_or_crashes(
     outcome = try_mutation("bad-word", mutation, source, families, before, Bench(source, sums_of(source)))
     assert outcome == Outcome(mutation.name, altered, "bad-word", observed, verdict, mutation.resealed)
     assert outcome.blind() is (verdict in ("survived", "crashed") or (verdict == "inert" and altered != NOTHING))
-    (again,) = try_all(source, families, before, families[0].checks)
+    (again,) = try_all(source, families, before, families[0].checks, Recall())
     assert again == outcome
 
 
@@ -492,7 +492,7 @@ def test_a_mutation_on_which_a_check_falls_over_is_a_crash_and_another_code_no_k
     source = Memory(FILES)
     falling = (family(spoil("a.txt", b"fall"), hold=fall),)
     before = judge(source, falling)
-    (outcome,) = try_all(source, falling, before, falling[0].checks)
+    (outcome,) = try_all(source, falling, before, falling[0].checks, Recall())
     assert (outcome.verdict, outcome.observed) == ("crashed", ())
     assert outcome.altered == "a.txt; bad-word : RuntimeError('fell over')"
     families = (family(spoil("a.txt")),)
