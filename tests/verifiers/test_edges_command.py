@@ -496,5 +496,6 @@ def test_a_mutation_on_which_a_check_falls_over_is_a_crash_and_another_code_no_k
     assert (outcome.verdict, outcome.observed) == ("crashed", ())
     assert outcome.altered == "a.txt; bad-word : RuntimeError('fell over')"
     families = (family(spoil("a.txt")),)
-    other = try_mutation("other", spoil("a.txt"), source, families, judge(source, families), Bench(source, {}))
+    bench = Bench(source, sums_of(source))
+    other = try_mutation("other", spoil("a.txt"), source, families, judge(source, families), bench)
     assert (other.verdict, other.observed) == ("survived", ("bad-word",))
