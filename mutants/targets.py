@@ -28,6 +28,9 @@ TARGETS = (
     Target(CHECKING + "reading.py", (*_edges(""), "tests/verifiers/test_reading.py", KILLS), 1.5),
     Target(CHECKING + "check.py", (*_edges("check"), KILLS)),
     Target(CHECKING + "package.py", (*_edges("package"), KILLS)),
+    Target(CHECKING + "listing.py", (*_edges("listing"), KILLS)),
+    Target(CHECKING + "sums.py", (*_edges("sums"), KILLS)),
+    Target(CHECKING + "streams.py", (*_edges("streams", "answers"), KILLS)),
     Target(CHECKING + "command.py", _edges("command")),
     Target(CHECKING + "damage.py", (*_edges("command"), KILLS)),
     Target(CHECKING + "shape.py", (*_edges("shape"), KILLS)),
@@ -79,4 +82,4 @@ TARGETS = (
     Target("evidence/build/incomplete.py", ("tests/build/test_edges_fates.py", "tests/build/test_incomplete.py"), 1.5),
 )
 # Constants that say how much is remembered or read at once: no verdict hangs on them, nor on what is compared with them.
-SIZES = frozenset(("_CHUNK", "_KNOWN", "MOST", "MOST_KNOWN"))
+SIZES = frozenset(("_AT_HAND", "_CHUNK", "_KNOWN", "MOST", "SHORT"))
