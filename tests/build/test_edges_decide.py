@@ -320,7 +320,9 @@ def test_a_number_is_the_decimal_that_was_written() -> None:
     assert exact(2**60 + 1) == 2**60 + 1
 
 
-@pytest.mark.parametrize(("percent", "count", "rank"), [(95, 20, 19), (95, 21, 20), (95, 1, 1), (95, 1000, 950), (50, 4, 2), (50, 5, 3)])
+@pytest.mark.parametrize(
+    ("percent", "count", "rank"), [(95, 20, 19), (95, 21, 20), (95, 1, 1), (95, 1000, 950), (50, 4, 2), (50, 5, 3)]
+)
 def test_the_rank_is_the_least_that_reaches_the_share(percent: int, count: int, rank: int) -> None:
     assert nearest_rank([float(value) for value in range(count, 0, -1)], percent) == rank
 

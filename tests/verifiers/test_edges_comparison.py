@@ -840,7 +840,9 @@ def test_a_receipt_whose_request_is_not_stored_is_passed_over_and_the_next_is_lo
     ]
     # Nor does an answer that is not read, or names no type, keep the next receipt from being looked at.
     untyped = receipt("r1-a-native-warm-001", responseHeaders={})
-    assert len(said("receipt-fits", untyped, receipt("r1-a-main-001", responseHeaders={"content-type": "text/html"}))) == 1
+    assert (
+        len(said("receipt-fits", untyped, receipt("r1-a-main-001", responseHeaders={"content-type": "text/html"}))) == 1
+    )
 
 
 def test_a_receipt_without_an_id_is_held_against_the_one_sample_with_its_hashes() -> None:
