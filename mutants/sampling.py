@@ -78,7 +78,7 @@ class _Spans:
                     self.silent.append((_span(text)[1], _span(child.right)[0]))
             if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
                 self.silent.append(_span(child))
-            self.silent += [_span(part) for part in _indifferent(child)]
+            self.silent += _indifferent(child)
             self._walk(child, inner)
 
     def _alive(self) -> set[str]:
@@ -106,20 +106,24 @@ class _Spans:
         return owner
 
 
-def _indifferent(node: ast.AST) -> Iterator[ast.AST]:
-    """What changes no verdict by its construction: sizes of memories and buffers, slots, the width of a shown value."""
+def _indifferent(node: ast.AST) -> Iterator[tuple[Place, Place]]:
+    """What changes no verdict by its construction: memories, their sizes and those of buffers, slots, widths of output."""
 
     def sized(one: ast.AST) -> bool:
         return (one.id if isinstance(one, ast.Name) else getattr(one, "attr", "")) in SIZES
 
     if isinstance(node, ast.Assign) and any(map(sized, node.targets)):
-        yield node
+        yield _span(node)
     if isinstance(node, ast.Compare) and any(map(sized, ast.walk(node))):
-        yield node
+        yield _span(node)
+    for one in getattr(node, "decorator_list", ()):
+        if "lru_cache" in ast.dump(one):
+            (line, column), end = _span(one)
+            yield (line, column - 1), end  # from its @
     if isinstance(node, ast.Call):
-        yield from (one.value for one in node.keywords if one.arg in ("maxsize", "slots"))
+        yield from (_span(one.value) for one in node.keywords if one.arg in ("maxsize", "slots"))
         if isinstance(node.func, ast.Name) and node.func.id == "shown":
-            yield from node.args[1:]
+            yield from map(_span, node.args[1:])
 
 
 def _span(node: ast.AST) -> tuple[Place, Place]:

@@ -125,7 +125,7 @@ def test_what_changes_no_verdict_by_its_construction_is_not_altered(tmp_path: Pa
     path.parent.mkdir(parents=True)
     path.write_text(
         "from dataclasses import dataclass\n_CHUNK = 1 << 20\n\n\n@dataclass(slots=True)\nclass One:\n    pass\n\n\n"
-        "def told(data, shown):\n    if len(data) > _CHUNK:\n        return shown(data, 40)\n    return len(data) + 1\n"
+        "@lru_cache(maxsize=8)\ndef told(data, shown):\n    if len(data) > _CHUNK:\n        return shown(data, 40)\n    return len(data) + 1\n"
     )
     drawn = [mutant.before for mutant, _, _ in draw(tmp_path, 100, targets=(Target("evidence/build/small.py", ()),))]
     assert set(drawn) == {"@dataclass(slots=True)", "return len(data) + 1"}
