@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
-from checking.check import Check, Complaint, Family, Mutation, Scope
+from checking.check import MOST_FINDINGS, Check, Complaint, Family, Mutation, Scope
 from checking.damage import Bench
 from checking.listing import FILE
 from checking.package import Recall, Unreadable
@@ -37,6 +37,8 @@ class Listed:
         self.fault: Optional[SumsFault] = None
         self.left: Optional[List[Row]] = None
         self.unlisted: List[str] = []
+        self.there = 0
+        self.missing: List[str] = []
         self.compared = 0
         try:
             if not self._compare(self.view.recall) and not looks_plain(self.view.pieces(SUMS)):
@@ -45,6 +47,11 @@ class Listed:
             self.fault = SumsFault("sums-missing-list", "", error.reason, "the list of every file")
         except SumsFault as fault:
             self.fault = fault
+        for row in self.rows():
+            if self.entries.find(row.name) is not None:
+                self.there += 1
+            elif len(self.missing) <= MOST_FINDINGS:
+                self.missing.append(row.name)
 
     def _compare(self, recall: Optional[Recall]) -> bool:
         """Find what is left to be looked at beside the list of the unaltered package; False when that cannot be told."""
@@ -120,26 +127,23 @@ def hold_collisions(subject: Names) -> Iterator[Complaint]:
 
 def hold_listed(subject: Listed) -> Iterator[Complaint]:
     """Every file that is there is listed."""
-    find = subject.entries.find
     names: Iterable[str]
     if subject.left is not None:
         names = subject.unlisted
-    elif sum(find(row.name) is not None for row in subject.rows()) + 1 == len(subject.entries):
+    elif len(subject.entries) == subject.there + 1:
         return
     else:
         listed = {row.name for row in subject.rows()}
         names = (name for name in subject.view.below("") if name not in listed)
     for name in names:
-        if name != SUMS and find(name) == FILE:
+        if name != SUMS and subject.entries.find(name) == FILE:
             yield (name, "a file that SHA256SUMS does not list", "listed files only")
 
 
 def hold_there(subject: Listed) -> Iterator[Complaint]:
     """Every listed file is there."""
-    find = subject.entries.find
-    for row in subject.rows():
-        if find(row.name) is None:
-            yield (row.name, "no such file", "a file, since SHA256SUMS lists it")
+    for name in subject.missing:
+        yield (name, "no such file", "a file, since SHA256SUMS lists it")
 
 
 def hold_digests(subject: Listed) -> Iterator[Complaint]:
