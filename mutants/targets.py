@@ -31,7 +31,8 @@ TARGETS = (
     Target(CHECKING + "listing.py", (*_edges("listing"), KILLS)),
     Target(CHECKING + "sums.py", (*_edges("sums"), KILLS)),
     Target(CHECKING + "streams.py", (*_edges("streams", "answers"), KILLS)),
-    Target(CHECKING + "command.py", _edges("command")),
+    *(Target(f"{CHECKING}{name}.py", _edges("command")) for name in ("command", "control")),
+    Target(CHECKING + "later.py", (*_edges("command"), KILLS)),
     Target(CHECKING + "damage.py", (*_edges("command"), KILLS)),
     Target(CHECKING + "shape.py", (*_edges("shape"), KILLS)),
     Target(RULES + "decision.py", (JUDGES, *_edges("comparison"), KILLS), 2),
@@ -49,6 +50,7 @@ TARGETS = (
             ("verdict", "inputs"),
         )
     ),
+    Target(RULES + "index.py", (*_edges("attempts", "incomplete", "comparison"), KILLS)),
     *(Target(f"{RULES}{name}.py", (*_edges("incomplete"), KILLS)) for name in ("aborted", "incomplete")),
     *(Target(f"{RULES}{name}.py", (*_edges("attempts"), KILLS)) for name in ("attempt_agreement", "converged")),
     *(
