@@ -16,6 +16,7 @@ import pytest
 from evidence.archive.grammar import LIMITS, Limits
 from evidence.build import archive as writer
 from evidence.build.archive import Piece, write_archive, write_digests
+from evidence.build.deflating import Deflater
 from evidence.errors import EvidenceError
 from tests.archive.packages import base, make, publish
 
@@ -212,7 +213,7 @@ def test_a_full_disk_is_one_clear_error(tmp_path, monkeypatch):
     def full(self, data):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(writer._Deflater, "_emit", full)
+    monkeypatch.setattr(Deflater, "_emit", full)
     with pytest.raises(EvidenceError, match="No space left"):
         write_archive([("a", os.urandom(8 << 20))], tmp_path / "a.tgz", "demo")
     assert not list(tmp_path.iterdir())
