@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import errno
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -26,9 +26,11 @@ class Piece(NamedTuple):
 
     def read(self) -> bytes:
         """Return them."""
-        with Path(self.path).open("rb") as file:
-            file.seek(self.start)
-            return file.read(self.size)
+        handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.pread(handle, self.size, self.start)
+        finally:
+            os.close(handle)
 
 
 Content = bytes | Path | str | Piece
@@ -71,8 +73,17 @@ def write_archive(
     except Refusal as refusal:
         raise _refused(refusal) from None
     except OSError as error:
-        raise EvidenceError(f"{path}: cannot be written: {error.strerror or error}", "is there room?") from error
+        raise unwritable(path, error) from error
     return digest
+
+
+def unwritable(path: Path, error: OSError) -> EvidenceError:
+    """The refusal that a failed write becomes: where, why, and what to do about it."""
+    reason = error.strerror or str(error)
+    hint = "choose another folder with --output, or get the right to write there"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        hint = "make room there (a build needs as much as the archive and the package's JSON files), or choose another disk with --output"
+    return EvidenceError(f"{path}: cannot be written: {reason}", hint)
 
 
 def write_stream(entries: Iterable[tuple[str, Content]], top: str) -> Iterator[bytes]:

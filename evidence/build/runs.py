@@ -14,6 +14,7 @@ import stat
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -72,15 +73,23 @@ class Run:
                 raise EvidenceError(f"{place}, line {number}: found no event name, expected one", code=1)
         return events
 
+    @functools.cached_property
+    def _by_name(self) -> dict[str, list[Json]]:
+        found: dict[str, list[Json]] = {}
+        for entry in self.events:
+            found.setdefault(entry["event"], []).append(entry)
+        return found
+
     def forget(self) -> None:
         """Let go of the events."""
         self.__dict__.pop("events", None)
+        self.__dict__.pop("_by_name", None)
 
     def all(self, event: str) -> list[Json]:
-        return [entry for entry in self.events if entry["event"] == event]
+        return self._by_name.get(event, [])
 
     def last(self, event: str) -> Json | None:
-        return next((entry for entry in reversed(self.events) if entry["event"] == event), None)
+        return next(reversed(self.all(event)), None)
 
     @property
     def complete(self) -> bool:
@@ -95,7 +104,7 @@ class Run:
         """(arm, worker) -> receipts in the order in which the exchanges began; they were written as they ended."""
         found = {}
         for path in sorted((self.folder / "witness").glob("*/*.jsonl")):
-            rows = sorted((_receipt(row) for row in _lines(path)), key=lambda receipt: receipt.sequence)
+            rows = sorted(map(_receipt, _lines(path)), key=attrgetter("sequence"))
             found[path.parent.name, path.stem] = rows
         return found
 
@@ -127,13 +136,14 @@ def _lines(path: Path) -> Iterator[Json]:
 
 
 _RECEIPT = {records.key(name): name for name in records.Receipt.__dataclass_fields__}
+_RECEIPT_VALUES = itemgetter(*_RECEIPT)
 
 
 def _receipt(row: Json) -> records.Receipt:
     if row.keys() != _RECEIPT.keys():
         odd = sorted(row.keys() ^ _RECEIPT.keys())
         raise EvidenceError(f"receipt {row.get('sequence')}: found or missed the keys {', '.join(odd)}")
-    return records.Receipt(*map(row.__getitem__, _RECEIPT))
+    return records.Receipt(*_RECEIPT_VALUES(row))
 
 
 def _read(path: str) -> bytes | None:
