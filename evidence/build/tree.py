@@ -99,7 +99,7 @@ class Tree:
             self.refusals.append(f"{path}: found a second file of this name, expected one")
         self.files |= other.files
         self.refusals += other.refusals
-        self.scanner.findings += other.scanner.findings
+        self.scanner.findings.extend(other.scanner.findings)
         self.payload_bytes += other.payload_bytes
         for room in other.bodies:
             insort(self.bodies, room, key=lambda one: one.prefix)
