@@ -183,7 +183,9 @@ def test_one_of_many_streams_is_found_by_its_own_name() -> None:
 
     scanner = Scanner(MACHINE)
     for number in range(100):
-        words = {41: [" at", " 10.1", ".2", ".3"], 77: [" so", " mjohansson", " said"]}.get(number, [" nothing", " here"])
+        words = {41: [" at", " 10.1", ".2", ".3"], 77: [" so", " mjohansson", " said"]}.get(
+            number, [" nothing", " here"]
+        )
         scanner.scan(f"body-{number}", stream(number, *words), body=True)
     assert {(found.path, found.kind, found.text) for found in scanner.findings} == {
         ("body-41", "ip-address", "10.1.2.3"),
