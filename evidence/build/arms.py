@@ -176,6 +176,29 @@ def samples(
     return sorted(found, key=lambda sample: order.get(sample.offer, len(order)))
 
 
+def head(run: Run, campaign: Campaign) -> dict[str, Any]:
+    """What a comparison's record says of its campaign and case, by field: the same whether the run was complete or not."""
+    comparison = campaign.comparisons[run.name]
+    case = campaign.cases[comparison.case]
+    fixed, protocol = requests(comparison)
+    return {
+        "case": case.id,
+        "run": run.id,
+        "campaign": campaign.name,
+        "profile": case.profile,
+        "engine": case.engine,
+        "topology": case.topology,
+        "surface": case.surface,
+        "kind": comparison.kind,
+        "synthetic": campaign.engines[case.engine].adapter == "synthetic",
+        "setting": records.Setting(comparison.argument, comparison.baseline, comparison.candidate),
+        "protocol": protocol,
+        "requests": fixed,
+        "workers": workers(run, 2),
+        "date_control": date_control(run, comparison),
+    }
+
+
 def requests(comparison: Comparison) -> tuple[records.Requests, records.Protocol]:
     """The two fixed bodies by hash, and the protocol with what the main body fixes."""
     main = orjson.loads(comparison.body)

@@ -71,7 +71,13 @@ def build(campaign_dir: Path, runs: Path, output: Path, *, preparation: bool = F
         with _made(output):
             return _assemble(campaign, runs, output, preparation, quiet)
     except OSError as error:
-        raise unwritable(Path(error.filename or output), error) from error
+        place = Path(error.filename or output)
+        if place == output or output in place.parents:
+            raise unwritable(place, error) from error
+        raise EvidenceError(
+            f"{place}: cannot be read ({error.strerror}), expected a file of the campaign or its runs",
+            "is it there, and may you read it? a build reads everything that capture wrote",
+        ) from error
     finally:
         if collects:
             gc.enable()

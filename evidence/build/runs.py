@@ -218,7 +218,10 @@ def find_runs(runs: Path, campaign: Campaign) -> list[Run]:
         # A lifecycle run has a form of its own; the campaign names the record that was made of it.
         folders = [path for path in folders if not (path / "raw_events.jsonl").exists()]
     except OSError as error:
-        raise EvidenceError(f"{runs}: cannot be read ({error.strerror}), expected a folder of run folders") from None
+        raise EvidenceError(
+            f"{runs}: cannot be read ({error.strerror}), expected a folder of run folders",
+            "give the folder that --runs of `evidence capture` named",
+        ) from None
     found = [_read_run(folder, campaign) for folder in folders]
     return sorted(found, key=lambda run: (run.started_at, run.id))
 
@@ -262,7 +265,11 @@ def _run_ended(folder: Path) -> Json | None:
             journal.seek(max(0, journal.seek(0, 2) - 4096))
             lines = journal.read().split(b"\n")
     except OSError as error:
-        raise EvidenceError(f"{folder / 'journal.jsonl'}: cannot be read ({error.strerror})", code=1) from None
+        raise EvidenceError(
+            f"{folder / 'journal.jsonl'}: cannot be read ({error.strerror}), expected the run's journal",
+            "put the journal back, or move this folder out of --runs: without it nobody can tell what was offered",
+            code=1,
+        ) from None
     try:
         event = orjson.loads(lines[-2]) if len(lines) > 1 else None
     except orjson.JSONDecodeError:
