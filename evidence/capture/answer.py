@@ -14,6 +14,7 @@ import re
 from evidence.capture.sse import EventReader
 
 OPENING = re.compile(r'"(?:content|text)": ?"')
+LIKE_TEXT = re.compile(rb'"(?:content|text)"[ \t]*:[ \t]*"[^"]')
 PIECES = 64
 MARK = "a mark in place of the text"
 
@@ -22,7 +23,7 @@ class Answer:
     """Reads one answer as it comes; what it says is whole after `finish`. `feed` never raises: what it cannot read says nothing.
 
     `text_ns` holds the arrival of each event with text, `reasoning_at` that of the first with reasoning, both in
-    the caller's clock. `events` counts events, `error` tells of an error event, `terminal` of `[DONE]`.
+    the caller's clock and only where it was not after text. `events` counts events, `error` tells of an error event, `terminal` of `[DONE]`.
     """
 
     def __init__(self, *, stream: bool) -> None:
@@ -39,16 +40,21 @@ class Answer:
         self._reader = EventReader()
         self._pieces: list[tuple[bytes, int]] = []
         self._before = self._after = ""
+        self._opening = self._join = b""
+        self._near = False
 
-    def feed(self, data: bytes, at: int) -> None:
+    def feed(self, data: bytes, at: int) -> bool:
         """Take body bytes of a stream that arrived at `at`; a body that is no stream waits for `finish`.
 
-        Reading waits for some pieces: done at once it costs three times as much, in the middle of a measurement.
+        True once the first text is known: what follows has no time of its own but the end. Reading waits for what looks
+        like text, and then for some pieces: done at once it costs three times as much, in the middle of a measurement.
         """
         if self.stream:
             self._pieces.append((data, at))
-            if len(self._pieces) >= PIECES:
+            self._near = self._near or LIKE_TEXT.search(data) is not None
+            if (self._near and not self.text_ns) or len(self._pieces) >= PIECES:
                 self._read_pieces()
+        return bool(self.text_ns)
 
     def finish(self, body: bytes) -> None:
         """Read what is still unread, of a body that is no stream everything; the end of feeding."""
@@ -60,7 +66,8 @@ class Answer:
     def _read_pieces(self) -> None:
         feed = self._reader.feed
         for data, at in self._pieces:
-            for event in feed(data, at):
+            data = self._pass_alike(data, at)
+            for event in feed(data, at) if data else ():
                 self.events += 1
                 if event.type == "error":
                     self.error = True
@@ -69,6 +76,30 @@ class Answer:
                 else:
                     self._read_event(event.data, at)
         self._pieces.clear()
+
+    def _pass_alike(self, data: bytes, at: int) -> bytes:
+        """Read the events with which a piece begins that differ from the last one in their text alone; return the rest.
+
+        It proves what `_read_event` proves of one event, of all of them at once: what stands between the same
+        beginnings and ends is text and nothing else. With one exception in doubt, nothing is taken.
+        """
+        join = self._join
+        if not join or not data.startswith(self._opening) or not self._reader.between:
+            return data
+        first, *texts = data.split(join)
+        if not texts:
+            return data
+        last = texts.pop()
+        texts.insert(0, first[len(self._opening) :])
+        try:
+            said = b"".join(texts).decode()
+        except UnicodeDecodeError:
+            return data
+        if b"" in texts or not said.isprintable() or '"' in said or "\\" in said:
+            return data
+        self.events += len(texts)
+        self.text_ns += [at] * len(texts)
+        return self._opening + last
 
     def whole(self, status: int | None) -> bool:
         """A first reading of a response that came complete: 2xx, no error, text, and its end said by the engine.
@@ -103,6 +134,7 @@ class Answer:
     def _learn(self, data: str) -> None:
         """Remember what surrounds the text of a plain event: one choice, no finish, no usage, nothing but text."""
         self._before = self._after = ""
+        self._join = b""
         opening = OPENING.search(data)
         if opening is None:
             return
@@ -117,6 +149,8 @@ class Answer:
         plain = len(probe["choices"]) == 1 and not isinstance(choice.get("finish_reason"), str)
         if plain and said == MARK and probe.get("usage") is None and probe.get("error") is None:
             self._before, self._after = before, after
+            self._opening = b"data: " + before.encode()
+            self._join = after.encode() + b"\n\n" + self._opening
 
     def _read(self, text: str | bytes, at: int | None) -> None:
         try:
@@ -147,7 +181,7 @@ class Answer:
         self.said = self.said or said
         if said and at is not None:
             self.text_ns.append(at)
-        if thought and at is not None and self.reasoning_at is None:
+        if thought and at is not None and self.reasoning_at is None and len(self.text_ns) <= said:
             self.reasoning_at = at
 
 

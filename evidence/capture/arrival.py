@@ -78,12 +78,16 @@ def request_stamps(connection: socket.socket) -> bool:
 
 
 class Receiver:
-    """Reads sockets into one buffer of its own, kept because a fresh one for each read costs more than the read."""
+    """Reads sockets into one buffer of its own, kept because a fresh one for each read costs more than the read.
 
-    __slots__ = ("_buffer", "_buffers", "_view", "bridge")
+    `read_ns` is the moment of the last read.
+    """
+
+    __slots__ = ("_buffer", "_buffers", "_view", "bridge", "read_ns")
 
     def __init__(self, bridge: WallBridge, size: int = 256 * 1024) -> None:
         self.bridge = bridge
+        self.read_ns = 0
         self._buffer = bytearray(size)
         self._buffers = (self._buffer,)
         self._view = memoryview(self._buffer)
@@ -95,9 +99,10 @@ class Receiver:
         """
         if not ANCILLARY_BYTES:
             count = connection.recv_into(self._buffer)
-            return bytes(self._view[:count]), self.bridge.now(), False
+            self.read_ns = self.bridge.now()
+            return bytes(self._view[:count]), self.read_ns, False
         count, ancillary, _flags, _address = connection.recvmsg_into(self._buffers, ANCILLARY_BYTES)
-        now = self.bridge.now()
+        now = self.read_ns = self.bridge.now()
         data = bytes(self._view[:count])
         for level, kind, content in ancillary:
             if level == socket.SOL_SOCKET and kind == STAMP_OPTION and len(content) == TIMESPEC.size:
