@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks.emission_cases import CASES, chunk, text_chunk
 
 SEED = 20261130
-EVENTS = 8
+EVENTS = 16
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\nCache-Control: no-cache\r\n\r\n"
 STAMP_OPTION = 35
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 
 from evidence.capture.sse import EventReader
 
 OPENING = re.compile(r'"(?:content|text)": ?"')
 LIKE_TEXT = re.compile(rb'"(?:content|text)"[ \t]*:[ \t]*"[^"]')
 PIECES = 64
-MARK = "a mark in place of the text"
 
 
 class Answer:
@@ -40,7 +40,7 @@ class Answer:
         self._reader = EventReader()
         self._pieces: list[tuple[bytes, int]] = []
         self._before = self._after = ""
-        self._opening = self._join = b""
+        self._opening = self._closing = self._join = b""
         self._near = False
 
     def feed(self, data: bytes, at: int) -> bool:
@@ -86,20 +86,20 @@ class Answer:
         join = self._join
         if not join or not data.startswith(self._opening) or not self._reader.between:
             return data
-        first, *texts = data.split(join)
-        if not texts:
-            return data
-        last = texts.pop()
-        texts.insert(0, first[len(self._opening) :])
+        texts = data.split(join)
+        texts[0] = texts[0][len(self._opening) :]
+        texts[-1], whole, rest = texts[-1].partition(self._closing)
+        if not whole:
+            rest = self._opening + texts.pop()
         try:
             said = b"".join(texts).decode()
         except UnicodeDecodeError:
             return data
-        if b"" in texts or not said.isprintable() or '"' in said or "\\" in said:
+        if b"" in texts or not said or not said.isprintable() or '"' in said or "\\" in said:
             return data
         self.events += len(texts)
         self.text_ns += [at] * len(texts)
-        return self._opening + last
+        return rest
 
     def whole(self, status: int | None) -> bool:
         """A first reading of a response that came complete: 2xx, no error, text, and its end said by the engine.
@@ -126,63 +126,79 @@ class Answer:
                 if text:
                     self.text_ns.append(at)
                 return
-        said = len(self.text_ns)
-        self._read(data, at)
-        if len(self.text_ns) > said:
+        if self._read(data, at):
             self._learn(data)
 
     def _learn(self, data: str) -> None:
-        """Remember what surrounds the text of a plain event: one choice, no finish, no usage, nothing but text."""
+        """Remember what surrounds the text of a plain event: one choice, no finish, no usage, nothing but text.
+
+        Without a backslash a quoted word is what it looks like, so the one `"content"` (or `"text"`) is the key of the
+        text that was just read, and what follows it up to the next quote is that text.
+        """
         self._before = self._after = ""
         self._join = b""
         opening = OPENING.search(data)
-        if opening is None:
+        if opening is None or "\\" in data or data.count('"content"') + data.count('"text"') != 1:
             return
         end = data.find('"', opening.end())
-        before, after = data[: opening.end()], data[end:]
-        try:
-            probe = json.loads(before + MARK + after)
-            choice = probe["choices"][0]
-            said = choice["delta"]["content"] if "delta" in choice else choice["text"]
-        except (ValueError, RecursionError, LookupError, TypeError):
-            return
-        plain = len(probe["choices"]) == 1 and not isinstance(choice.get("finish_reason"), str)
-        if plain and said == MARK and probe.get("usage") is None and probe.get("error") is None:
-            self._before, self._after = before, after
-            self._opening = b"data: " + before.encode()
-            self._join = after.encode() + b"\n\n" + self._opening
+        self._before, self._after = data[: opening.end()], data[end:]
+        self._opening = b"data: " + self._before.encode()
+        self._closing = self._after.encode() + b"\n\n"
+        self._join = self._closing + self._opening
 
-    def _read(self, text: str | bytes, at: int | None) -> None:
+    def _read(self, text: str | bytes, at: int | None) -> bool:
+        """Read one JSON document; True when it is a plain event with text."""
         try:
-            found = json.loads(text)
+            found = parse(text)
         except (ValueError, RecursionError):
-            return
+            return False
         if not isinstance(found, dict):
-            return
+            return False
+        plain = True
         if found.get("error") is not None:
-            self.error = True
+            self.error, plain = True, False
         usage = found.get("usage")
+        if usage is not None:
+            plain = False
         if isinstance(usage, dict):
             self.prompt_tokens = _count(usage.get("prompt_tokens"))
             self.completion_tokens = _count(usage.get("completion_tokens"))
         choices = found.get("choices")
         said = thought = False
-        for choice in choices if isinstance(choices, list) else ():
+        if not isinstance(choices, list):
+            choices = []
+        for choice in choices:
             if isinstance(choice, dict):
                 reason = choice.get("finish_reason")
                 if isinstance(reason, str):
-                    self.finish_reason = reason
+                    self.finish_reason, plain = reason, False
                 delta = choice.get("delta" if self.stream else "message")
                 if isinstance(delta, dict):
                     said = said or _is_text(delta.get("content"))
                     thought = thought or _is_text(delta.get("reasoning_content")) or _is_text(delta.get("reasoning"))
                 else:
                     said = said or _is_text(choice.get("text"))
+        if thought and at is not None and self.reasoning_at is None and not self.text_ns:
+            self.reasoning_at = at
         self.said = self.said or said
         if said and at is not None:
             self.text_ns.append(at)
-        if thought and at is not None and self.reasoning_at is None and len(self.text_ns) <= said:
-            self.reasoning_at = at
+        return plain and said and not thought and len(choices) == 1
+
+
+_scan: Callable[[str, int], tuple[object, int]] = vars(json.JSONDecoder())["scan_once"]
+
+
+def parse(text: str | bytes) -> object:
+    """`json.loads`, without its six calls around the parser where a text is what it mostly is. Raises ValueError."""
+    if isinstance(text, str) and text.startswith("{") and text.endswith("}"):
+        try:
+            found, end = _scan(text, 0)
+        except StopIteration:
+            raise ValueError("no JSON") from None
+        if end == len(text):
+            return found
+    return json.loads(text)
 
 
 def _is_text(value: object) -> bool:

@@ -18,6 +18,7 @@ import struct
 from time import monotonic_ns, sleep, time_ns
 
 TIMESPEC = struct.Struct("@qq")
+TIMESPEC_BYTES, unpack_timespec, SOL_SOCKET = TIMESPEC.size, TIMESPEC.unpack, socket.SOL_SOCKET
 STAMP_OPTION = 35
 """SO_TIMESTAMPNS of Linux on 64-bit machines, where time_t has 64 bits; Python has no name for it."""
 ANCILLARY_BYTES = socket.CMSG_SPACE(TIMESPEC.size) if hasattr(socket, "CMSG_SPACE") else 0
@@ -105,8 +106,8 @@ class Receiver:
         now = self.read_ns = self.bridge.now()
         data = bytes(self._view[:count])
         for level, kind, content in ancillary:
-            if level == socket.SOL_SOCKET and kind == STAMP_OPTION and len(content) == TIMESPEC.size:
-                seconds, nanoseconds = TIMESPEC.unpack(content)
+            if kind == STAMP_OPTION and level == SOL_SOCKET and len(content) == TIMESPEC_BYTES:
+                seconds, nanoseconds = unpack_timespec(content)
                 at = self.bridge.monotonic(seconds * 1_000_000_000 + nanoseconds, now)
                 if at is not None:
                     return data, min(at, now), True

@@ -14,7 +14,7 @@ import selectors
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic_ns
 from typing import Protocol
@@ -22,8 +22,8 @@ from typing import Protocol
 from evidence.capture.arrival import Receiver, WallBridge, await_stamps, request_stamps
 from evidence.capture.wire import Call
 
-PAUSE_NS = 300_000
-LOOK_NS = 500_000_000
+PAUSE_NS = 500_000
+LOOK_NS = 2_000_000_000
 LONGEST_SECONDS = 3600.0
 READ, WRITE = 1, 4
 
@@ -126,8 +126,6 @@ class Loop:
 
     def _start(self, job: Job) -> None:
         call = job.call
-        # Between the steps of many exchanges, arrivals are read: what lies unread is dated by what follows it.
-        self._serve_between()
         call.start()
         assert call.connection is not None
         if call.transport is not None:
@@ -140,6 +138,7 @@ class Loop:
         self._ended.append(self._open.pop(descriptor))
 
     def _serve_between(self) -> None:
+        """Between the steps of many exchanges, read arrivals: what lies unread is dated by what follows it."""
         if self._open and monotonic_ns() - self._served_ns > PAUSE_NS:
             self._serve(0)
 
@@ -164,7 +163,7 @@ class Loop:
                     self._poll.modify(descriptor, READ)
             if call.transport is not None:
                 self._over(descriptor)
-            elif call.waiting:
+            elif call.resting:
                 self._due_ns = min(self._due_ns, self._served_ns + LOOK_NS)
 
     def _connected(self, descriptor: int, slot: int, job: Job) -> None:
@@ -193,12 +192,12 @@ class Loop:
             call = job.call
             if call.due_ns <= now:
                 call.expire()
-            elif call.waiting:
-                call.drain()
+            elif call.resting:
+                call.look()
             if call.transport is not None:
                 self._over(descriptor)
             else:
-                self._due_ns = min(self._due_ns, call.due_ns, now + LOOK_NS if call.waiting else 1 << 63)
+                self._due_ns = min(self._due_ns, call.due_ns, now + LOOK_NS if call.resting else 1 << 63)
 
     def _cancel(self) -> None:
         """End and record what is still open; the first failure passes when all are through."""

@@ -4,8 +4,8 @@ After the first text of a stream only its end is measured, and to be woken for e
 processor time than all else that a client does. So the kernel is asked to wake the reader for many bytes or for the
 end alone (SO_RCVLOWAT). The price: the kernel joins what lies unread and keeps the last stamp, that of the close
 included, so a total is then late by as long as the server takes from its last byte to its close. That is why a
-server must first be seen to close within `AT_ONCE_NS`, in an exchange read event by event, and again in every
-sixteenth. One that keeps its connections is read event by event always.
+server must first be seen to close within `AT_ONCE_NS`, in an exchange read event by event; every 32nd is read so
+again, and shows whether it still does. One that keeps its connections is read event by event always.
 """
 
 from __future__ import annotations
@@ -14,31 +14,36 @@ import socket
 from collections.abc import Hashable
 
 AT_ONCE_NS = 500_000
-PROOF_EVERY = 16
+PROOF_EVERY = 32
 MANY_BYTES = 8192
 
 
 class Endings:
     """What a batch has seen of the ends of connections, by server."""
 
-    __slots__ = ("_left",)
+    __slots__ = ("_asked",)
 
     def __init__(self) -> None:
-        self._left: dict[Hashable, int] = {}
+        self._asked: dict[Hashable, int] = {}
 
     def may_wait(self, server: Hashable) -> bool:
         """Whether the next exchange with `server` may leave the middle of its stream unread."""
-        left = self._left.get(server, 0)
-        self._left[server] = max(left - 1, 0)
-        return left > 0
+        asked = self._asked.get(server)
+        if asked is None:
+            return False
+        self._asked[server] = asked + 1
+        return asked % PROOF_EVERY > 0
 
     def note(self, server: Hashable, connection: socket.socket, since_ns: int) -> None:
         """Learn from a response that was read eagerly and ended `since_ns` ago, on a connection not to be used again.
 
-        Looked at too late, an end proves nothing, and the next exchange is read eagerly again.
+        An end that is there in time proves; a connection still open after that time disproves; else nothing is known.
         """
-        if since_ns <= AT_ONCE_NS:
-            self._left[server] = PROOF_EVERY - 1 if has_ended(connection) else 0
+        ended, in_time = has_ended(connection), since_ns <= AT_ONCE_NS
+        if ended and in_time:
+            self._asked.setdefault(server, 1)
+        elif not ended and not in_time:
+            self._asked.pop(server, None)
 
 
 def has_ended(connection: socket.socket) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from evidence.capture import lateness
-from evidence.capture.answer import Answer
+from evidence.capture.answer import LIKE_TEXT, Answer
 from evidence.capture.arrival import Receiver
 from evidence.capture.endings import Endings
 from evidence.capture.offers import Exchange, Plan, Recorder
@@ -80,13 +80,14 @@ class Job:
         closing = order.stream and not order.keep_alive
         patient = closing and endings.may_wait(order.target)
         self.call = Call(
-            order.request, int(order.plan.timeout_seconds * 1e9), receiver, self._answer.feed, patient=patient,
+            order.request, int(order.plan.timeout_seconds * 1e9), receiver, self._answer.feed, patience=LIKE_TEXT if patient else None,
             on_end=partial(endings.note, order.target) if closing and not patient else None,
         )  # fmt: skip
         if kept is not None and not is_quiet(kept):
             kept.close()
             kept = None
-        self._reused, self.kept = kept is not None, None
+        self._reused = kept is not None
+        self.kept: socket.socket | None = None
         if kept is not None:
             self.call.adopt(kept)
         else:

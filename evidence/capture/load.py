@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic_ns
@@ -81,8 +82,9 @@ class _Slots:
     ) -> None:
         self.orders, self.recorder, self.progress = orders, recorder, progress
         self.loop = Loop(slots, self.take)
-        self.jobs: list[Job] = []
-        self.last: list[Job | None] = [None] * slots
+        self.found: list[Exchange | None] = [None] * len(orders)
+        self.last: list[tuple[int, Job] | None] = [None] * slots
+        self.taken = 0
         self.endings = Endings()
         self.begun_ns = monotonic_ns()
         self.finished = 0
@@ -91,25 +93,36 @@ class _Slots:
         """The next job of a slot, whose last one has ended."""
         before, self.last[slot] = self.last[slot], None
         intended, kept = self.begun_ns, None
-        if before is not None and before.exchange is not None:
-            intended, kept = before.exchange.started_ns + before.exchange.total_ns, before.kept
+        if before is not None:
+            exchange, kept = self._keep(*before)
+            intended = exchange.started_ns + exchange.total_ns
             self.finished += 1
             if self.progress is not None:
                 self.progress(self.finished, len(self.orders))
-        if len(self.jobs) == len(self.orders):
+        if self.taken == len(self.orders):
             if kept is not None:
                 kept.close()
             return None
-        order = self.orders[len(self.jobs)]
-        job = self.last[slot] = Job(order, intended, self.recorder, self.loop.receiver, self.endings, kept)
-        self.jobs.append(job)
+        number = self.taken
+        self.taken += 1
+        job = Job(self.orders[number], intended, self.recorder, self.loop.receiver, self.endings, kept)
+        self.last[slot] = (number, job)
         return job
 
-    def close(self) -> None:
-        """Let go of connections that were kept for a next request."""
-        for job in self.last:
-            if job is not None and job.kept is not None:
-                job.kept.close()
+    def _keep(self, number: int, job: Job) -> tuple[Exchange, socket.socket | None]:
+        """Keep the exchange of a finished job, and let go of the rest of it."""
+        assert job.exchange is not None
+        self.found[number] = job.exchange
+        return job.exchange, job.kept
+
+    def close(self) -> list[Exchange]:
+        """Let go of connections that were kept for a next request; all exchanges, in the order of the plans."""
+        for one in self.last:
+            if one is not None and one[1].exchange is not None:
+                _exchange, kept = self._keep(*one)
+                if kept is not None:
+                    kept.close()
+        return [exchange for exchange in self.found if exchange is not None]
 
 
 async def _carry_out(
@@ -130,7 +143,6 @@ async def _carry_out(
         except BaseException as error:
             problem = error
         finally:
-            slots.close()
             loop.call_soon_threadsafe(over.set_result, problem)
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(work,), name="batch", daemon=True)
@@ -148,6 +160,7 @@ async def _carry_out(
         raise
     finally:
         thread.join()
+        exchanges = slots.close()
     if problem is not None:
         raise problem
-    return [job.exchange for job in slots.jobs if job.exchange is not None]
+    return exchanges

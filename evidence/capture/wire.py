@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import errno
 import ipaddress
+import re
 import socket
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -26,6 +27,7 @@ from evidence.capture.framing import FramingError, Response
 from evidence.capture.request import Target
 
 Transport = Literal["complete", "timeout", "closed-early", "failed"]
+HELD_MOST = 64
 Address = tuple[socket.AddressFamily, tuple[object, ...]]
 
 
@@ -56,7 +58,8 @@ class Call:
     """One exchange, from the connection on, and all that is known of it at any moment.
 
     `on_body(data, at)` gets each read's body bytes with their arrival, and says whether from here on only the end has
-    a time of its own. `patient` lets such a rest lie until it is much or whole; `on_end(connection, since_ns)` is told
+    a time of its own. With `patience`, a pattern without which bytes cannot lead to that, such a rest lies until it is
+    much or whole, and what comes before is dated at once but looked into later. `on_end(connection, since_ns)` is told
     of a whole response that was read without patience, at once. Times are monotonic nanoseconds: `started_ns` just
     before the first byte left (0 until then), `connected_ns` when the connection stood, `last_ns` the last arrival,
     `ended_ns` the last byte of a complete response, or the failure. `kernel` is False once any bytes came without a
@@ -64,8 +67,8 @@ class Call:
     """
 
     __slots__ = (
-        "_addresses", "_receiver", "_sent", "began_ns", "connected_ns", "connection", "due_ns", "ended_ns", "error",
-        "kernel", "last_ns", "on_body", "on_end", "patient", "request", "response", "settled", "started_ns", "timeout_ns",
+        "_addresses", "_held", "_patience", "_receiver", "_sent", "began_ns", "connected_ns", "connection", "due_ns", "ended_ns", "error",
+        "kernel", "last_ns", "on_body", "on_end", "request", "response", "settled", "started_ns", "timeout_ns",
         "transport", "waiting",
     )  # fmt: skip
 
@@ -76,11 +79,12 @@ class Call:
         receiver: Receiver,
         on_body: Callable[[bytes, int], bool],
         *,
-        patient: bool = False,
+        patience: re.Pattern[bytes] | None = None,
         on_end: Callable[[socket.socket, int], None] | None = None,
     ) -> None:
         self.request, self.timeout_ns, self.on_body, self.on_end = request, timeout_ns, on_body, on_end
-        self.patient, self.waiting, self.settled, self.kernel = patient, False, False, True
+        self.waiting, self.settled, self.kernel = False, False, True
+        self._patience, self._held = patience, list[tuple[bytes, int]]()
         self.response = Response()
         self.connection: socket.socket | None = None
         self.began_ns = monotonic_ns()
@@ -187,14 +191,31 @@ class Call:
             self.kernel = self.kernel and kernel
             if kernel and not self.settled:
                 lateness.note_read(self._receiver.read_ns - at)
+            if self._patience is not None and not self.settled:
+                if len(self._held) < HELD_MOST and not self._patience.search(data):
+                    self._held.append((data, at))
+                    return True
+                self._take_held()
             self._take(data, at)
-        elif self.response.status is None:
+        else:
+            self._close_at(at)
+        return bool(data)
+
+    def _close_at(self, at: int) -> None:
+        """The server has closed, at `at`."""
+        self._take_held()
+        if self.response.status is None:
             self._break("the server closed before a response head", at)
         elif self.response.until_close:
             self._end("complete", None, self.last_ns)
         else:
             self._break("the server closed before the end of the response", at)
-        return bool(data)
+
+    def _take_held(self) -> None:
+        held, self._held = self._held, []
+        for data, at in held:
+            if self.transport is None:
+                self._take(data, at)
 
     def _take(self, data: bytes, at: int) -> None:
         response = self.response
@@ -213,7 +234,7 @@ class Call:
                 assert self.connection is not None
                 self.on_end(self.connection, monotonic_ns() - at)
             self._end("complete", "bytes followed the end of the response" if response.excess else None, at)
-        elif self.patient and self.settled and not self.waiting:
+        elif self.settled and self._patience is not None and not self.waiting:
             assert self.connection is not None
             self.waiting = await_many(self.connection)
 
@@ -235,10 +256,22 @@ class Call:
         self.drain()
         self._break("cancelled before its end", monotonic_ns())
 
+    def look(self) -> None:
+        """Look into what lies unread or was put off."""
+        self.drain()
+        self._take_held()
+
+    @property
+    def resting(self) -> bool:
+        """Whether something lies unread or was put off, so that the end may have come unseen."""
+        return self.waiting or bool(self._held)
+
     def _time_out(self) -> None:
+        self._take_held()
         self._end("timeout", f"no end within {self.timeout_ns / 1e9:g} s", monotonic_ns())
 
     def _break(self, why: str, at: int) -> None:
+        self._take_held()
         self._end("failed" if self.response.status is None else "closed-early", why, at)
 
     def _end(self, transport: Transport, why: str | None, at: int) -> None:
