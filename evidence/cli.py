@@ -15,7 +15,17 @@ from evidence import __version__
 from evidence.errors import EvidenceError
 from evidence.manners import EXITS, Group, complain, example, is_quiet
 
-HERE = click.Path(path_type=Path)
+
+class Place(click.Path):
+    """A path. An empty word, as an unset variable leaves it, is none: `Path("")` would be the folder one stands in."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("found an empty path, expected a file or folder; was a variable unset?", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+HERE = Place(path_type=Path)
 TABLES = click.Choice(["table", "markdown", "json"])
 MATRIX = click.Choice(["table", "markdown", "json", "csv"])
 VERDICTS = click.Choice(["text", "json", "junit", "github"])
@@ -203,9 +213,15 @@ def validate(archive: Path, source_root: Path | None, verify_results: bool, muta
     "evidence show dist/demo-evaluation.tgz --format markdown", "evidence show dist/demo-evaluation.tgz --export csv"
 )
 def show(path: Path, form: str, folder: Path | None) -> None:
-    """Print matrix, comparisons with pairs, gates with both sides and margin, and decisions."""
+    """Print matrix, comparisons with pairs, gates with both sides and margin, and decisions; of a lifecycle record
+    (record.json, or the folder that holds it) what it claims, its timeline, figures and limits."""
+    from evidence.lifecycle.timeline import find_record, read_record
     from evidence.report import exports, tables
 
+    record = find_record(path)
+    if record is not None and folder is None:
+        click.echo(tables.show_record(read_record(record), form))
+        return
     view = tables.read_package(path)
     if folder is None:
         click.echo(tables.show(view, form))
@@ -232,15 +248,19 @@ def matrix(path: Path, profile: str | None, engine: str | None, outcome: str | N
 
 @main.command()
 @click.argument("path", type=HERE)
-@click.option("--output", type=HERE, required=True, help="The HTML file to write.")
+@click.option("--output", type=HERE, required=True, help="The page to write: .html, or .md with drawings beside it.")
 @MUTATION
-@example("evidence report dist/demo-evaluation.tgz --output report.html")
+@example(
+    "evidence report dist/demo-evaluation.tgz --output report.html",
+    "evidence report dist/demo-evaluation.tgz --output docs/demo.md",
+)
 def report(path: Path, output: Path, mutation_control: str | None) -> None:
-    """Verify a package, then draw it as one self-contained HTML page.
+    """Verify a package, then draw it as one HTML page, or as a Markdown page for a repository.
 
-    The page is written whatever the verdict and carries it on every screen; the exit code is that of `evidence verify`.
+    A .html file is self-contained. Beside docs/demo.md its drawings are SVG files in docs/demo/; a page and a folder that
+    this command made are replaced, others refused. The page is written whatever the verdict and carries it on every screen; the exit code is that of `evidence verify`.
     """
-    from evidence.report.page import write_report
+    from evidence.report.writing import write_report
 
     validation = write_report(path, output, mutation_control=mutation_control, quiet=is_quiet())
     click.echo(f"{output}: {validation.verdict}, {output.stat().st_size} bytes")
@@ -263,7 +283,24 @@ def diff(old: Path, new: Path, form: str) -> None:
 @main.group(epilog=EXITS)
 @example("evidence lifecycle summarize runs/cpu-crash-20261130t085731.298220z --output record")
 def lifecycle() -> None:
-    """Derive lifecycle records from raw events, and print them."""
+    """Carry out lifecycle protocols, derive records from their raw events, and print them."""
+
+
+@lifecycle.command("run")
+@click.argument("file", type=HERE)
+@click.option(
+    "--runs", "--run", "runs", type=HERE, required=True, help="The folder in which each run's own folder is made."
+)
+@click.option(
+    "--case", "names", multiple=True, help="Only this [[lifecycle]] of the file; may be given more than once."
+)
+@example("evidence lifecycle run campaigns/lifecycle/lifecycle-cpu.toml --runs runs")
+def lifecycle_run(file: Path, runs: Path, names: tuple[str, ...]) -> None:
+    """Carry out the co-residency, crash and lora protocols of a file."""
+    from evidence.lifecycle.run import run_file
+
+    if not run_file(file, runs, names, click.echo):
+        sys.exit(4)
 
 
 @lifecycle.command("summarize")
@@ -282,12 +319,10 @@ def summarize(runs: tuple[Path, ...], output: Path, title: str) -> None:
 @click.argument("record", type=HERE)
 @example("evidence lifecycle timeline archive/lifecycle-cpu/record.json")
 def lifecycle_timeline(record: Path) -> None:
-    """Print what happened when, from a record file."""
-    import json
+    """Print what happened when, from a record file or the folder that holds it."""
+    from evidence.lifecycle.timeline import find_record, read_record, render_timeline
 
-    from evidence.lifecycle.timeline import render_timeline
-
-    click.echo(render_timeline(json.loads(record.read_bytes())))
+    click.echo(render_timeline(read_record(find_record(record) or record)))
 
 
 @main.command()

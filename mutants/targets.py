@@ -53,6 +53,14 @@ TARGETS = (
         Target(f"{RULES}lifecycle_{name}.py", (EDGES, "tests/verifiers/test_lifecycle.py"), 0.4)
         for name in ("coresidency", "crash", "events", "figures", "index", "lora", "raw", "record", "shape")
     ),
+    *(
+        Target(
+            f"{RULES}lifecycle_{name}.py",
+            ("tests/verifiers/test_lifecycle_selection.py", "tests/verifiers/test_lifecycle.py"),
+            0.4,
+        )
+        for name in ("selection", "selection_events")
+    ),
     Target("evidence/build/decide.py", ("tests/build/test_decide.py", JUDGES, "tests/build/test_package.py"), 2),
     Target("evidence/build/classify.py", ("tests/build/test_classify.py",), 2),
     Target("evidence/build/matrix.py", ("tests/build/test_converged.py", "tests/build/test_package.py"), 2),

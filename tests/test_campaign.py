@@ -75,6 +75,7 @@ WRONG = {
     "one name for two": (replaced('id = "tiny-memory"', 'id = "tiny-rr"'), "tiny-rr", "which a case has too", ""),
     "a surface without a case": (replaced('["native", "rr"]', '["native", "rr", "exact"]'), "[[case]]", "'exact'", "outcomes"),
     "a case on another surface": (replaced('["native", "rr"]', '["native"]'), "surface", "'rr'", ""),
+    "an empty limitation": (replaced('title = "', 'limitations = ["One.", " "]\ntitle = "'), "[campaign], limitations[1]", "' '", ""),
     "rr with one worker": (replaced('"two-worker"', '"single"'), "topology", "'single'", ""),
     "an id in capitals": (replaced('name = "small"', 'name = "Small"'), "[campaign], name", "'Small'", ""),
     "equal arms": (replaced('candidate = "600"', 'candidate = "1000"'), "candidate", "'1000'", ""),
@@ -82,7 +83,8 @@ WRONG = {
     "an argument set twice": (replaced("arguments = []", 'arguments = ["--memory-mib", "5", "--memory-mib=6"]'), "argument", "set 2 times", ""),
     "made-up memory": (replaced('adapter = "synthetic"', 'adapter = "vllm"'), "snapshot", "'synthetic'", ""),
     "a short hash": (replaced('b7852b855"', 'b7852b8"'), "sha256", "found 'e3b0", "sha256sum"),
-    "no TOML": ("schema_version = = 1", "campaign.toml", "no valid TOML", ""),
+    "no TOML": ("schema_version = = 1", "campaign.toml", "no valid TOML", "line 1 reads: 'schema_version = = 1'"),
+    "TOML that ends too soon": (CAMPAIGN + '\nnames = ["a",', "campaign.toml", "no valid TOML", "not closed"),
 }  # fmt: skip
 
 

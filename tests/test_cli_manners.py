@@ -130,6 +130,12 @@ def test_version() -> None:
         (["weights", "check"], "missing argument 'PROFILE'", "`evidence weights check --help`"),
         (["capture", "x", "--runs", "y"], "found neither or both of --case and --all", "`evidence capture --help`"),
         (["verify", "missing.tgz"], "missing.tgz: ", "archive"),
+        (["verify", ""], "invalid value for 'PATH': found an empty path", "`evidence verify --help`"),
+        (
+            ["capture", "x", "--runs", ""],
+            "invalid value for '--runs': found an empty path",
+            "`evidence capture --help`",
+        ),
     ],
 )
 def test_an_error_is_two_lines_on_standard_error(words: list[str], found: str, hint: str) -> None:

@@ -16,16 +16,15 @@ export H200_ENGINES=$engines LLAMA_SERVER=$engines/llama-server LLAMA_MODEL=$eng
 names=("$@")
 [[ ${#names[@]} -gt 0 ]] || names=(vllm-memory vllm-sequence-cap llama-sequence-cap llama-memory llama-native llama-rr-memory
   llama-rr-queue llama-interrupted lifecycle tensorrt-llm-native sglang-rr large-native large-rr gemma-native gemma-rr
-  vllm-native vllm-rr-queue vllm-rr-memory)
+  vllm-native vllm-rr-queue vllm-rr-memory vllm-rr-queue-4 llama-rr-queue-4)
 mkdir -p "$runs"
 cd "$here/../.."
 
-capture() {
-  "$python" -B -m evidence capture campaigns/h200-smollm2/campaign.toml --case "$1" --runs "$runs" -q
-}
+command=("$python" -B -m evidence capture campaigns/h200-smollm2/campaign.toml --runs "$runs" -q --case)
+capture() { "${command[@]}" "$1"; }
 
 interrupted() {
-  capture "$1" &
+  "${command[@]}" "$1" & # the runner itself, no shell around it that would take the signal instead
   local runner=$! journal
   for _ in $(seq 3000); do
     journal=$(ls -d "$runs/$1"-2*/journal.jsonl 2>/dev/null | tail -n 1)
@@ -46,7 +45,7 @@ for name in "${names[@]}"; do
   started=$SECONDS
   case $name in
     lifecycle)
-      CUDA_VISIBLE_DEVICES=0 "$python" -B -m evidence.lifecycle run campaigns/lifecycle/lifecycle-gpu.toml --runs "$runs"
+      CUDA_VISIBLE_DEVICES=0 "$python" -B -m evidence lifecycle run campaigns/lifecycle/lifecycle-gpu.toml --runs "$runs"
       ;;
     llama-interrupted) interrupted "$name" ;;
     *) capture "$name" ;;

@@ -22,9 +22,9 @@ export LLAMA_SERVER LLAMA_MODEL
 cd "$root"
 export PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}
 code=0
-"$python" -B -m evidence.lifecycle run campaigns/lifecycle/lifecycle-gpu.toml --runs "$out/runs" || code=$?
+"$python" -B -m evidence lifecycle run campaigns/lifecycle/lifecycle-gpu.toml --runs "$out/runs" || code=$?
 if [[ $code -eq 0 ]]; then
-  "$python" -B -m evidence.lifecycle summarize "$out"/runs/gpu-co-residency-* "$out"/runs/gpu-crash-* --output "$out/record" \
+  "$python" -B -m evidence lifecycle summarize "$out"/runs/gpu-co-residency-* "$out"/runs/gpu-crash-* --output "$out/record" \
     --title "Model lifecycle observations on one GPU"
   "$python" -I -B verifiers/verify-lifecycle.py "$out/record/record.json" --evidence "$out/record/evidence" --mutation-control=all | tail -n 40
 else

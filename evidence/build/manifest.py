@@ -50,6 +50,9 @@ def build(
     boundaries = [records.Boundary(name, text) for name, text in BOUNDARIES.items()]
     if synthetic != "none":
         boundaries.append(records.Boundary("not-gpu-result", NOT_GPU))
+    boundaries += [
+        records.Boundary(f"limitation-{number}", text) for number, text in enumerate(campaign.limitations, start=1)
+    ]
     return records.Manifest(
         campaign=campaign.name,
         title=campaign.title,

@@ -39,9 +39,7 @@ of the matrix is decided by the latest attempt that ended. A matrix with the sta
 preparation artifact and is not a delivery.
 """
 
-_READING = """\
-## How to read the results
-
+READING = """\
 * A complete comparison changes one launch argument. Both arms use the same two devices, one fixed JSON body, a
   fixed temperature and output budget and a concurrency of 8, with 24 main requests an arm, in three paired repetitions
   in the order A/B, B/A, A/B. Before its main batch an arm sends one native JSON warm-up to each worker and then 16
@@ -74,16 +72,16 @@ _READING = """\
 * Exact traffic that engaged one prefill worker proves engagement only.
 """
 
-_LIMITS = """\
-## What this does not show
-
+DISCLAIMED = """\
 Functional success, arithmetic that was verified, and a recipe with a bounded scope do not establish an optimum over
 all settings, a ranking of engines, the accuracy of answers in any language or task, capacity for long contexts or high
 concurrency, the continuity of open streams, recovery after the crash of an engine beyond a lifecycle record, transfer
 bandwidth between prefill and decode, or a service level. Context lengths and output budgets are settings of
 this campaign, not limits of a model. A package that was invented as a whole, consistently, cannot be told from a real
 one by any verifier.
+"""
 
+_LIMITS = """\
 Not in here: model weights, tokenizer or template bytes, credentials, container inspections, private addresses, session
 state of a transfer between engines, the gateway's binary. Get model files from the exact official revision with
 the access that you have. A hash of a tokenizer or template says which bytes are expected; it grants no access to them
@@ -115,11 +113,24 @@ After weights were downloaded, `sha256sum -c` in the model's folder with `weight
 """
 
 
+def unpacking(name: str, archive: str) -> str:
+    """The commands from a downloaded archive to a folder whose every byte is checked."""
+    return f"""sha256sum -c {archive}.sha256 || exit 1
+test ! -e {name} || exit 1
+tar -xzf {archive} || exit 1
+cd {name} || exit 1
+sha256sum -c SHA256SUMS || exit 1"""
+
+
+def verification() -> str:
+    """The commands by which the verifiers in an unpacked package are run."""
+    return "\n".join(f"python3 {script} --mutation-control" for script in VERIFIERS)
+
+
 def full(manifest: records.Manifest, matrix: records.RuntimeMatrix) -> bytes:
     """The guide inside the archive."""
     name, archive = manifest.campaign, manifest.distribution.archive
     counts = manifest.counts
-    commands = "\n".join(f"python3 {script} --mutation-control" for script in VERIFIERS)
     return f"""# {manifest.title}
 
 {manifest.statement}
@@ -135,12 +146,8 @@ comparisons ({counts.main_samples} main and {counts.warm_samples} warm samples),
 Save `{archive}` and `{archive}.sha256` into a new folder. Nothing but python3 and coreutils is needed:
 
 ```
-sha256sum -c {archive}.sha256 || exit 1
-test ! -e {name} || exit 1
-tar -xzf {archive} || exit 1
-cd {name} || exit 1
-sha256sum -c SHA256SUMS || exit 1
-{commands}
+{unpacking(name, archive)}
+{verification()}
 ```
 
 Each verifier uses Python's standard library alone (3.8 or newer), opens no socket and writes nothing here. It
@@ -152,7 +159,12 @@ as one document.
 ## Contents
 
 {_CONTENTS}
-{_READING}
+## How to read the results
+
+{READING}
+## What this does not show
+
+{DISCLAIMED}
 {_LIMITS}
 {_USING}""".encode()
 
@@ -175,11 +187,7 @@ Do not run the verifiers or start anything from here; they refuse to run without
 of the repository is not the package either. Get `{archive}` and `{archive}.sha256`, and unpack them into a new folder:
 
 ```
-sha256sum -c {archive}.sha256 || exit 1
-test ! -e {manifest.campaign} || exit 1
-tar -xzf {archive} || exit 1
-cd {manifest.campaign} || exit 1
-sha256sum -c SHA256SUMS || exit 1
+{unpacking(manifest.campaign, archive)}
 ```
 
 Then follow the README there: it is the full guide, and its text differs from this one. Every other file here has the same

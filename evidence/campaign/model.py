@@ -219,6 +219,7 @@ class Campaign:
     title: str
     status: str
     surfaces: tuple[str, ...]
+    limitations: tuple[str, ...]
     profiles: Mapping[str, Profile]
     engines: Mapping[str, EngineSpec]
     gateway: GatewaySpec | None

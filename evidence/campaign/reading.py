@@ -8,6 +8,7 @@ alone rebuilds the package.
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +27,7 @@ from evidence.campaign.parts import (
     read_profile,
     read_recipe,
 )
-from evidence.campaign.table import Table
+from evidence.campaign.table import Table, shown
 from evidence.errors import EvidenceError
 
 if sys.version_info >= (3, 11):
@@ -51,7 +52,9 @@ def read_campaign(path: Path) -> Campaign:
     except UnicodeDecodeError as error:
         raise EvidenceError(f"{source.name}: found bytes that are not UTF-8 at {error.start}, expected TOML") from None
     except tomllib.TOMLDecodeError as error:
-        raise EvidenceError(f"{source.name}: found no valid TOML: {str(error).lower()}") from None
+        raise EvidenceError(
+            f"{source.name}: found no valid TOML: {str(error).lower()}", _quoted(content.decode("utf-8"), str(error))
+        ) from None
     top = Table(source, "top level", document)
     if top.integer("schema_version", least=0) != 1:
         raise top.error(
@@ -60,6 +63,15 @@ def read_campaign(path: Path) -> Campaign:
     campaign = read_tables(top, content)
     check_whole(top, campaign)
     return campaign
+
+
+def _quoted(text: str, error: str) -> str:
+    """The line that a TOML error speaks of, as a hint."""
+    place = re.search(r"at line (\d+)", error)
+    lines = text.splitlines()
+    if place is None or int(place[1]) > len(lines):
+        return "a string, a list or a table that was opened is not closed"
+    return f"line {place[1]} reads: {shown(lines[int(place[1]) - 1].strip())}"
 
 
 def read_tables(top: Table, content: bytes) -> Campaign:
@@ -71,6 +83,7 @@ def read_tables(top: Table, content: bytes) -> Campaign:
     surfaces = head.choices("surfaces", SURFACES)
     if not surfaces:
         raise head.error("surfaces", "an empty list", "at least one of " + ", ".join(SURFACES))
+    limitations = head.lines("limitations")
     head.end()
     profiles = by_id(top, "profile", read_profile)
     engines = by_id(top, "engine", read_engine)
@@ -85,7 +98,7 @@ def read_tables(top: Table, content: bytes) -> Campaign:
     lifecycle = by_id(top, "lifecycle", read_lifecycle)
     top.end()
     return Campaign(
-        top.source, content, name, title, status, surfaces, profiles, engines, gateway, cases, comparisons, recipes,
+        top.source, content, name, title, status, surfaces, limitations, profiles, engines, gateway, cases, comparisons, recipes,
         reviewed, historical, exceptions, lifecycle, hashlib.sha256(content).hexdigest(),
     )  # fmt: skip
 

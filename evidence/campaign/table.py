@@ -150,6 +150,14 @@ class Table:
                 raise self.error(f"{key}[{position}]", shown(item), "a string")
         return tuple(value)
 
+    def lines(self, key: str) -> tuple[str, ...]:
+        """A list of texts, each as `text` wants it; empty when it is not there."""
+        values = self.texts(key, ())
+        for position, value in enumerate(values):
+            if not value.strip() or any(ord(c) < 32 for c in value):
+                raise self.error(f"{key}[{position}]", repr(value), "a non-empty string without control characters")
+        return values
+
     def choices(self, key: str, options: Sequence[str], default: Sequence[str] | None = None) -> tuple[str, ...]:
         """A list of different words out of `options`."""
         values = self.texts(key, default)

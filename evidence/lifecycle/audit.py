@@ -11,13 +11,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from evidence.lifecycle.events import Event, pick, settings_of
+from evidence.lifecycle.selected import selection_faults
 
 Fault = tuple[str, str]
 
 
 def audit(events: list[Event]) -> list[Fault]:
     """All faults of a run, in the order of the checks; an empty list is a run that bears a record."""
-    checks = {"co-residency": co_residency_faults, "crash": crash_faults, "lora": lora_faults}
+    checks = {
+        "co-residency": co_residency_faults,
+        "crash": crash_faults,
+        "lora": lora_faults,
+        "selection": selection_faults,
+    }
     found = list(complete_faults(events))
     return [*found, *checks[str(events[0]["protocol"])](events)]
 

@@ -53,7 +53,9 @@ async def take_ballast(size: int, target: SupervisorTarget | None, index: int = 
         return Ballast(BUDGET, None, target)
     command, environment = own_module("evidence.lifecycle.ballast")
     log = Path(tempfile.mkdtemp(prefix="ballast-")) / "ballast.log"
-    process = await start_process("ballast", [*command, str(size), str(index)], log_path=log, environment=environment)
+    # NVML numbers the GPUs by their bus, and so must CUDA, whatever CUDA_VISIBLE_DEVICES says to the harness
+    environment = {**environment, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": str(index)}
+    process = await start_process("ballast", [*command, str(size), "0"], log_path=log, environment=environment)
     try:
         await process.announcement(60.0)
     except BaseException:

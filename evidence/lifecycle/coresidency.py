@@ -9,6 +9,7 @@ asked first in each round, so that at the end it is the least recently used one:
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import asdict, dataclass
 
 from evidence.errors import EvidenceError
@@ -62,14 +63,11 @@ async def run_co_residency(settings: CoResidency, target: Target, log: EventLog)
 async def press(settings: CoResidency, target: Target, log: EventLog, deadline: Deadline) -> None:
     """Load and unload the next model, take the ballast, ask for the next model while watching."""
     name = settings.next_load_model
-    if target.has_unload:
-        await target.ask_until_served(name, "first-load", deadline.left(settings.load_limit_s))
-        before = await target.list("next loaded")
-        # the rounds' last model again, so that the order of use is that of the rounds
-        await target.ask(next(model for model in reversed(settings.models) if model != settings.pinned_model), "touch")
-        await target.steer("/admin/unload", model=name)
-    else:
-        before = await target.list("next not loaded")
+    await target.ask_until_served(name, "first-load", deadline.left(settings.load_limit_s))
+    before = await target.list("next loaded")
+    # the rounds' last model again, so that the order of use is that of the rounds
+    await target.ask(next(model for model in reversed(settings.models) if model != settings.pinned_model), "touch")
+    await target.steer("/admin/unload", model=name)
     after = await target.list("unloaded")
     target.note_process(before.find(name))
     reservation = before.find(name).reservation_bytes or after.find(name).reservation_bytes
@@ -118,14 +116,22 @@ async def apply_ballast(
         )
     while True:
         budget = target if seen.source != "nvml" and isinstance(target, SupervisorTarget) else None
-        ballast = await take_ballast(wanted, budget)
+        ballast = await take_ballast(wanted, budget, seen.index or 0)
         log.write("ballast", bytes=wanted, method=ballast.method)
         free = (await target.read_listing()).free_bytes
         shortfall = aim - (free or 0)
         if shortfall <= aim // 8:
             return ballast
-        # the ballast's process takes memory of its own (a CUDA context): take so much less
+        # the ballast's process takes memory of its own (a CUDA context): take so much less, once the rest is back
         await ballast.release()
+        await await_memory(target, seen.free_bytes - aim // 8)
         wanted -= shortfall
         if wanted <= 0:
             raise EvidenceError(f"a ballast leaves {free} bytes free, expected about {aim}", code=4)
+
+
+async def await_memory(target: Target, least: int, seconds: float = 30.0) -> None:
+    """Wait until `least` bytes are free, at most so long: a driver may free what a process held after its end."""
+    until = time.monotonic() + seconds
+    while ((await target.read_listing()).free_bytes or 0) < least and time.monotonic() < until:  # noqa: ASYNC110 - the driver tells nobody
+        await asyncio.sleep(0.1)

@@ -6,17 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from evidence.lifecycle.events import Event, pick, settings_of
+from evidence.lifecycle.selected import SELECTION_LIMITS, SELECTION_WORDS
 from evidence.lifecycle.summarize import DRIFT_MULTIPLE, PROBABILITY_DRIFT, PROBABILITY_FLOOR, Derived
 
 CLAIMS = {
     "co-residency": "{count} models remained resident while they answered alternating requests; under forced memory pressure an unpinned model was evicted before the next load, and the pinned one was not.",
     "crash": "The healthy engine completed all sampled requests while its neighbour was killed and reloaded.",
     "lora": "Declared adapters changed the output and were evicted and loaded again without a restart of their engine; the warm base output was restored.",
+    "selection": "Each request selected its adapter: every declared adapter changed the output, alike whenever it was selected again, and the warm base output was restored after each of them without a restart of the engine.",
 }
 TITLES = {
     "co-residency": "Co-residency and eviction under pressure",
     "crash": "A crash beside a healthy engine",
     "lora": "Adapters at run time",
+    "selection": "Adapters selected by request",
 }
 MEMORY = {
     "nvml": (
@@ -53,12 +56,16 @@ LIMITS = {
         "Which adapter goes is the caller's choice: the engine was told to unload it, and did.",
         "No throughput, batching or memory figure of adapters.",
     ),
+    "selection": SELECTION_LIMITS,
 }
 
 
 def protocol_words(events: list[Event], source: str) -> dict[str, Any]:
     """How it was done."""
     protocol = str(events[0]["protocol"])
+    if protocol == "selection":
+        words = SELECTION_WORDS[events[0]["target"]]
+        return {key: words[key] for key in ("transport", "selection_method", "residency_source")}
     over = f"HTTP to the local {events[0]['target']}"
     if protocol == "co-residency":
         name = settings_of(events)["next_load_model"]
@@ -75,7 +82,7 @@ def protocol_words(events: list[Event], source: str) -> dict[str, Any]:
             "effect_vs_control_drift_multiplier": DRIFT_MULTIPLE,
         },
         "instrumentation": "Probabilities of the first token among the observed candidates; a token outside them counts as 0.",
-        "adapter_policy": "server" if events[0]["target"] == "SieEngine" else "caller",
+        "adapter_policy": "caller",
     }
 
 
@@ -95,6 +102,8 @@ def caller_words(events: list[Event], derived: Derived) -> list[str]:
         return [
             f"A load under pressure is told by statuses {', '.join(str(one) for one in told)}; 503 comes with Retry-After."
         ]
+    if protocol == "selection":
+        return [*SELECTION_WORDS[events[0]["target"]]["caller"]]
     return ["An evicted or undeclared adapter is refused; nothing falls back to the base model silently."]
 
 
@@ -136,20 +145,25 @@ def describe(
             "status": "The harness of the named version with this configuration; figures of another run will differ.",
             "invocation": list(
                 about.get(
-                    "invocation", ["evidence", "lifecycle", "run", "<lifecycle.toml>", "--run", "<fresh-run-directory>"]
+                    "invocation", ["evidence", "lifecycle", "run", "<lifecycle.toml>", "--runs", "<runs-directory>"]
                 )
             ),
             "environment_note": about.get(
                 "environment_note", "The software named here, on loopback, with one machine to itself."
             ),
         },
-        "limitations": [*LIMITS[protocol], *([CPU_LIMIT] if cpu else []), *about.get("limitations", [])],
+        "limitations": [
+            *LIMITS[protocol],
+            *(SELECTION_WORDS[events[0]["target"]]["limitations"] if protocol == "selection" else ()),
+            *([CPU_LIMIT] if cpu else []),
+            *about.get("limitations", []),
+        ],
     }
     experiment["protocol"].update(protocol_words(events, source))
     if protocol == "co-residency":
         budgets = {model["model"]: model["kv_token_budget"] for model in about["models"] if "kv_token_budget" in model}
         experiment["measurements"]["kv_token_capacities"] = budgets
-    if protocol == "lora":
+    if protocol in ("lora", "selection"):
         experiment["protocol"].update(
             {key: about[key] for key in ("fixtures", "lora_alpha", "fixture_normal_weight_scale")}
         )

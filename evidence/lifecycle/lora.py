@@ -150,64 +150,7 @@ class VllmEngine(AdapterEngine):
             ) from None
 
 
-class LlamaEngine(AdapterEngine):
-    """llama.cpp: adapters are given at start, and ready means a scale above 0; an unknown id is answered by the base.
-
-    The order of `settings.paths` is the order of the --lora arguments. Keys computed with another adapter must not be
-    used again, so every request says `cache_prompt: false` and names the scale of every adapter.
-    """
-
-    def _scales(self, ready: set[str]) -> list[dict[str, Any]]:
-        return [
-            {"id": number, "scale": 1.0 if alias in ready else 0.0} for number, alias in enumerate(self.settings.paths)
-        ]
-
-    async def load(self, alias: str) -> int | None:
-        return (await self.post("/lora-adapters", self._scales({*await self.read_ready(), alias})))[0]
-
-    async def unload(self, alias: str) -> int | None:
-        return (await self.post("/lora-adapters", self._scales({*await self.read_ready()} - {alias})))[0]
-
-    def body(self, alias: str | None) -> dict[str, Any]:
-        asked = self._scales({alias} if alias in self.settings.paths else set())
-        if alias is not None and alias not in self.settings.paths:
-            asked.append({"id": len(asked), "scale": 1.0})
-        return {**super().body(alias), "cache_prompt": False, "lora": asked}
-
-    async def read_ready(self) -> list[str]:
-        exchange = await fetch(self.url + "/lora-adapters", timeout_seconds=10.0)
-        names = list(self.settings.paths)
-        try:
-            return sorted(names[one["id"]] for one in json.loads(exchange.response_body) if one["scale"] > 0)
-        except (ValueError, KeyError, TypeError, IndexError):
-            raise EvidenceError(
-                f"GET /lora-adapters: found status {exchange.status}, expected a list", code=4
-            ) from None
-
-
-class SieEngine(AdapterEngine):
-    """SIE: `options.lora_id` selects an adapter, the first request loads it (503 LORA_LOADING), and SIE itself evicts."""
-
-    async def load(self, alias: str) -> int | None:
-        return None
-
-    async def unload(self, alias: str) -> int | None:
-        return None
-
-    def body(self, alias: str | None) -> dict[str, Any]:
-        value = {**super().body(None)}
-        return {**value, "options": {"lora_id": alias}} if alias is not None else value
-
-    async def read_ready(self) -> list[str]:
-        exchange = await fetch(self.url + "/v1/models/" + self.settings.model, timeout_seconds=10.0)
-        try:
-            listed = json.loads(exchange.response_body).get("ready_loras")
-            return sorted(str(one) for one in listed)
-        except (ValueError, TypeError, AttributeError):
-            raise EvidenceError("this SIE lists no ready adapters", "a residency listing is needed", code=4) from None
-
-
-ENGINES = {"vllm": VllmEngine, "llama.cpp": LlamaEngine, "sie": SieEngine}
+ENGINES = {"vllm": VllmEngine}
 
 
 def read_probabilities(body: dict[str, Any]) -> dict[str, float] | None:
@@ -258,8 +201,6 @@ async def bring(settings: Adapters, engine: AdapterEngine, log: EventLog, used: 
         return
     if alias in used:
         used.remove(alias)
-    elif isinstance(engine, SieEngine):
-        pass  # it evicts by itself, on the request
     else:
         if len(settings.pinned_aliases) + len(used) >= settings.ready_adapter_capacity:
             gone = used.pop(0)

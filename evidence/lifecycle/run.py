@@ -2,7 +2,7 @@
 
 The keys of a section (besides `id` and `protocol`):
 
-    target = "supervisor"            # supervisor | sie for co-residency and crash; vllm | llama.cpp | sie for lora
+    target = "supervisor"            # supervisor for co-residency and crash; vllm | llama.cpp | sie for lora
     config = "supervisor.toml"       # of `evidence serve`, beside the campaign; target supervisor
     command = ["vllm", "serve", ...] # or: a target to start, with {port} {host} {python} {env:NAME}; and
     environment = {NAME = "value"}   # its environment
@@ -11,9 +11,12 @@ The keys of a section (besides `id` and `protocol`):
     models = [{model = "a", kv_token_budget = 4096, artifact = "x.gguf", artifact_sha256 = "..."}]
     software = {"llama.cpp" = "..."}
     hardware = {gpu = "..."}         # optional; totals are measured
-    limits = {rounds = 3, ...}       # the protocol's own settings, see coresidency.py, crash.py, lora.py
+    limits = {rounds = 3, ...}       # the protocol's own settings, see coresidency.py, crash.py, lora.py, selection.py
     claim, limitations, invocation, environment_note     # optional words
     fixtures, lora_alpha, fixture_normal_weight_scale    # lora
+
+Protocol lora is two: where a caller loads and unloads adapters by name (vllm), they come and go over a capacity
+(lora.py); where a request selects them (llama.cpp, sie), the run shows selection (selection.py).
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +43,16 @@ from evidence.lifecycle.coresidency import CoResidency, run_co_residency
 from evidence.lifecycle.crash import Crash, run_crash
 from evidence.lifecycle.events import NAME, EventLog, parse_events
 from evidence.lifecycle.lora import ENGINES, Adapters, run_lora
-from evidence.lifecycle.target import TARGETS
+from evidence.lifecycle.selection import SELECTORS, Selection, run_selection
+from evidence.lifecycle.target import REFUSED, TARGETS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 SETTINGS: Mapping[str, Any] = {"co-residency": CoResidency, "crash": Crash, "lora": Adapters}
+LORA_TARGETS = (*ENGINES, *SELECTORS)
 KEYS = {
     "target", "config", "command", "environment", "ready_path", "ready_timeout_s", "url", "models", "software",
     "hardware", "limits", "claim", "limitations", "invocation", "environment_note", "fixtures", "lora_alpha",
@@ -94,7 +104,7 @@ def expand(value: Any, places: Mapping[str, str]) -> Any:
 
 def read_limits(identifier: str, protocol: str, section: Mapping[str, Any]) -> Any:
     """The protocol's settings from `limits`. Raises EvidenceError naming an unknown or missing key."""
-    kind = SETTINGS[protocol]
+    kind: Any = Selection if protocol == "lora" and section.get("target") in SELECTORS else SETTINGS[protocol]
     given = expand(dict(section.get("limits", {})), {})
     known = {field.name: field for field in dataclasses.fields(kind)}
     for key in given:
@@ -121,13 +131,25 @@ def read_limits(identifier: str, protocol: str, section: Mapping[str, Any]) -> A
 
 
 def check_section(identifier: str, protocol: str, section: Mapping[str, Any]) -> None:
-    """Refuse unknown keys, unknown targets, and a section without exactly one way to its target."""
+    """Refuse an unknown protocol, key or target, and a section without exactly one way to its target."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,62}", identifier):
+        raise EvidenceError(f"lifecycle: id: found {identifier!r}, expected lower-case letters, digits, . and -")
+    if protocol not in SETTINGS:
+        raise EvidenceError(
+            f"lifecycle {identifier}: protocol: found {protocol!r}, expected one of {', '.join(SETTINGS)}"
+        )
     for key in section:
         if key not in KEYS:
             raise EvidenceError(
                 f"lifecycle {identifier}: {key}: found an unknown key, expected one of {', '.join(sorted(KEYS))}"
             )
-    known = ENGINES if protocol == "lora" else TARGETS
+    known = LORA_TARGETS if protocol == "lora" else tuple(TARGETS)
+    if (protocol, section.get("target")) in REFUSED:
+        raise EvidenceError(
+            f"lifecycle {identifier}: {protocol} cannot be carried out on {section['target']}: "
+            + REFUSED[protocol, section["target"]],
+            'target = "supervisor" (evidence serve) hosts one engine process a model and can carry it out',
+        )
     if section.get("target") not in known:
         raise EvidenceError(
             f"lifecycle {identifier}: target: found {section.get('target')!r}, expected one of {', '.join(known)}"
@@ -136,6 +158,12 @@ def check_section(identifier: str, protocol: str, section: Mapping[str, Any]) ->
     if len(ways) != 1:
         raise EvidenceError(
             f"lifecycle {identifier}: found {' and '.join(ways) or 'no way to the target'}, expected one of config, command, url"
+        )
+    if section["target"] == "sie" and ways != ["command"]:
+        raise EvidenceError(
+            f"lifecycle {identifier}: {ways[0]}: SIE lists no adapters, so who is resident is read from its log, "
+            "and only a SIE that the harness starts has one here",
+            "give its `command`",
         )
     needed = [
         "models",
@@ -200,6 +228,16 @@ async def carry_out(identifier: str, protocol: str, section: Mapping[str, Any], 
     process: Process | None = None
     try:
         url, process, _ = await start_target(section, folder, run)
+        if section["target"] in SELECTORS:
+            selector = SELECTORS[section["target"]](
+                url,
+                log,
+                settings,
+                process.pid if process else None,
+                process.log_path if process else None,
+            )
+            await run_selection(settings, selector, log)
+            return
         if protocol == "lora":
             await run_lora(
                 settings, ENGINES[section["target"]](url, log, settings, process.pid if process else None), log
@@ -253,3 +291,30 @@ def run_section(identifier: str, protocol: str, section: Mapping[str, Any], fold
     )
     (run / "audit.json").write_text(json.dumps(faults, indent=2) + "\n")
     return Outcome(run, not faults, faults, message)
+
+
+def run_file(file: Path, runs: Path, names: Collection[str], report: Callable[[str], None]) -> bool:
+    """Carry out the [[lifecycle]] sections of a file, or those named; whether every run is complete.
+
+    `report` gets a line for each run and one for each fault of it. Raises EvidenceError when the file cannot be read.
+    """
+    try:
+        listed = tomllib.loads(file.read_text(encoding="utf-8")).get("lifecycle")
+    except (OSError, ValueError) as error:
+        raise EvidenceError(f"{file}: cannot be read: {error}", "name a TOML file with [[lifecycle]]") from None
+    if not isinstance(listed, list) or not listed or not all(isinstance(one, dict) for one in listed):
+        raise EvidenceError(f"{file}: lifecycle: found {listed!r:.60}, expected at least one [[lifecycle]]")
+    unknown = sorted(set(names) - {str(one.get("id")) for one in listed})
+    if unknown:
+        raise EvidenceError(f"{file}: --case {', '.join(unknown)}: found no such [[lifecycle]]")
+    complete = True
+    for section in listed:
+        identifier, protocol = section.pop("id", ""), section.pop("protocol", "")
+        if names and identifier not in names:
+            continue
+        outcome = run_section(identifier, protocol, section, file.parent, runs)
+        report(f"{identifier}: {'complete' if outcome.complete else 'incomplete'}: {outcome.run}")
+        for fault, text in outcome.faults:
+            report(f"  {fault}: {text}")
+        complete &= outcome.complete
+    return complete

@@ -12,6 +12,7 @@ from typing import Any
 from evidence.errors import EvidenceError
 from evidence.lifecycle.audit import audit, pids_of
 from evidence.lifecycle.events import Event, pick, settings_of
+from evidence.lifecycle.selected import derive_selection
 
 Derived = dict[str, Any]
 GIB = 2**30
@@ -286,6 +287,7 @@ DERIVE: Mapping[str, Callable[[list[Event]], Derived]] = {
     "co-residency": derive_co_residency,
     "crash": derive_crash,
     "lora": derive_lora,
+    "selection": derive_selection,
 }
 
 

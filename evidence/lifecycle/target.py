@@ -1,7 +1,7 @@
 """Serving programs under a lifecycle experiment, as a harness sees them: answers, a listing, and ways to steer.
 
-Every exchange and every listing becomes a raw event. `SupervisorTarget` is `evidence serve`; `SieTarget` is SIE, which
-loads on the first request, evicts by itself, lists states but neither process ids nor memory, and has no unload.
+Every exchange and every listing becomes a raw event. `SupervisorTarget` is `evidence serve`. `REFUSED` says which
+protocol cannot be carried out on which other target, and why, before anything is started.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from evidence.capture.load import Exchange, fetch
 from evidence.errors import EvidenceError
@@ -49,13 +49,14 @@ class Resident:
 
 @dataclass(frozen=True)
 class Listing:
-    """What a target said of its models and its device at one moment."""
+    """What a target said of its models and its device at one moment. `index` is the number of a GPU, by NVML."""
 
     models: tuple[Resident, ...]
     free_bytes: int | None
     total_bytes: int | None
     source: str | None
     name: str | None = None
+    index: int | None = None
 
     def find(self, model: str) -> Resident:
         """The entry of a model; an absent one counts as unloaded."""
@@ -122,7 +123,6 @@ class Target:
     """What every target can do: answer chats by HTTP."""
 
     name = "http"
-    has_unload = False
 
     def __init__(self, url: str, log: EventLog, *, max_tokens: int = 32, timeout: float = 60.0) -> None:
         self.url, self.log, self.max_tokens, self.timeout = url.rstrip("/"), log, max_tokens, timeout
@@ -248,7 +248,6 @@ class SupervisorTarget(Target):
     """`evidence serve`."""
 
     name = "supervisor"
-    has_unload = True
 
     async def read_listing(self) -> Listing:
         value = await self.read_json("/v1/models")
@@ -258,7 +257,12 @@ class SupervisorTarget(Target):
             for one in value.get("data", [])
         )
         return Listing(
-            models, device.get("free_bytes"), device.get("total_bytes"), device.get("source"), device.get("name")
+            models,
+            device.get("free_bytes"),
+            device.get("total_bytes"),
+            device.get("source"),
+            device.get("name"),
+            device.get("index"),
         )
 
     async def read_account(self) -> None:
@@ -267,25 +271,16 @@ class SupervisorTarget(Target):
             self.log.write("account", what=event["event"], at=self.log.since_begun(event["t"]), **fields)
 
 
-class SieTarget(Target):
-    """SIE by its HTTP API: it loads on the first request and evicts by itself, and tells states alone."""
-
-    name = "sie"
-
-    async def read_listing(self) -> Listing:
-        value = await self.read_json("/v1/models")
-        models = tuple(
-            Resident(
-                str(one["name"]),
-                "unloaded" if one.get("state") in ("available", "failed") else str(one.get("state")),
-                None,
-                None,
-                None,
-                False,
-            )
-            for one in cast(list[dict[str, Any]], value.get("models", []))
-        )
-        return Listing(models, None, None, None)
-
-
-TARGETS = {"supervisor": SupervisorTarget, "sie": SieTarget}
+TARGETS = {"supervisor": SupervisorTarget}
+_ONE = "one server is one model: there is no neighbour to stay beside, to evict or to crash"
+REFUSED = {
+    **{(protocol, target): _ONE for protocol in ("co-residency", "crash") for target in ("llama.cpp", "vllm")},
+    ("co-residency", "sie"): (
+        "SIE runs its models inside one server process and tells, of each, a state alone: no process, no reservation, no "
+        "pin, no device memory, and no route that unloads, so neither rounds nor an eviction before a load can be shown"
+    ),
+    ("crash", "sie"): (
+        "SIE runs the models that it can serve on a CPU inside its one server process: there is no engine process of a "
+        "victim to kill, and killing the server kills the healthy neighbour"
+    ),
+}

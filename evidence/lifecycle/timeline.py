@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
+
+from evidence.errors import EvidenceError
 
 HEADINGS = ("experiment", "seconds", "event", "model", "detail")
 Row = tuple[str, str, str, str, str]
@@ -30,30 +34,48 @@ def co_residency_rows(one: Mapping[str, Any]) -> Iterator[Row]:
         yield one["id"], f"{event['seconds_after_pressure_began']:.3f}", event["event"], event.get("model", ""), detail
 
 
+CRASH_WORDS = {
+    "crash": "killed",
+    "crash_detected": "listed as gone",
+    "recovery_request": "request ended",
+    "recovered": "recovered",
+}
+
+
 def crash_rows(one: Mapping[str, Any]) -> Iterator[Row]:
-    """Events and the sampling window, by time relative to the crash."""
+    """Events and the sampling window, by time relative to the crash; a request's time is that of its last answer."""
     protocol, measured = one["protocol"], one["measurements"]
     window = measured["during_phase_window_relative_to_crash_s"]
     healthy, victim = protocol["pinned_healthy_model"], protocol["victim_model"]
+    counts = measured["phase_counts"]
     rows: list[tuple[float, str, str, str]] = [
         (
             window["first_request"],
             "first healthy request",
             healthy,
-            f"of {measured['phase_counts']['during']} during the crash",
+            f"of {counts['during']} from the crash to the recovery; {counts['before']} were answered before",
         ),
         (
             window["last_response"],
             "last healthy response",
             healthy,
-            f"{measured['healthy_requests_successful']} of {measured['healthy_requests_total']} succeeded in all",
+            f"of that phase; with {counts['after']} after it {measured['healthy_requests_successful']} of "
+            f"{measured['healthy_requests_total']} succeeded",
         ),
     ]
     for event in one["selected_lifecycle_events"]:
         statuses = " ".join(str(status) for status in event["response_statuses"])
-        rows.append((event["seconds_after_crash"], event["event"], victim, f"statuses {statuses}" if statuses else ""))
+        detail = f"statuses {statuses}" if statuses else ""
+        rows.append((event["seconds_after_crash"], CRASH_WORDS[event["event"]], victim, detail))
     for seconds, event, model, detail in sorted(rows, key=lambda row: row[0]):
         yield one["id"], f"{seconds:.3f}", event, model, detail
+
+
+def residents(now: list[str], before: list[str], word: str) -> str:
+    """Who is there, and who came and went since the listing before."""
+    came = [f"{alias} came" for alias in now if alias not in before]
+    went = [f"{alias} went" for alias in before if alias not in now]
+    return f"{word} {', '.join(now) or 'none'}" + (f" ({', '.join([*came, *went])})" if came or went else "")
 
 
 def lora_rows(one: Mapping[str, Any]) -> Iterator[Row]:
@@ -61,13 +83,25 @@ def lora_rows(one: Mapping[str, Any]) -> Iterator[Row]:
     order, before = one["protocol"]["churn_request_order"], dict[str, list[str]]()
     for seen in one["selected_residency_observations"]:
         kind, ready = seen["kind"], seen["ready_aliases"]
-        was = before.get(kind, ready)
-        moved = [f"+{alias}" for alias in ready if alias not in was] + [
-            f"-{alias}" for alias in was if alias not in ready
-        ]
         asked = order[int(seen["phase"][6:])] if seen["phase"].startswith("churn_") else ""
-        yield one["id"], "", f"{kind} {seen['phase']}", asked, " ".join([f"ready {', '.join(ready) or 'none'}", *moved])
+        text = residents(ready, before.get(kind, ready), "ready")
+        yield one["id"], "", f"{kind} {seen['phase']}", asked, text
         before[kind] = ready
+
+
+def selection_rows(one: Mapping[str, Any]) -> Iterator[Row]:
+    """Turns in order: what callers were told, how far the answer was from the base's, and who was resident then."""
+    before = one["resident_at_first"]
+    yield one["id"], "", "initial", "", residents(before, before, "resident")
+    for number, turn in enumerate(one["selected_turns"]):
+        told = f"statuses {' '.join(map(str, turn['statuses']))}; {turn['effect']:.4g} from the base; "
+        text = told + residents(turn["resident_aliases"], before, "resident")
+        yield one["id"], "", f"turn {number}", turn["alias"], text
+        before = turn["resident_aliases"]
+    seen = one["measurements"]["undeclared_adapter"]
+    now = [alias for alias in before if alias not in seen["evicted"]]
+    text = f"statuses {' '.join(map(str, seen['statuses']))}; {seen['outcome']}; " + residents(now, before, "resident")
+    yield one["id"], "", "an undeclared adapter", "", text
 
 
 def timeline(record: Mapping[str, Any]) -> list[Row]:
@@ -80,10 +114,19 @@ def timeline(record: Mapping[str, Any]) -> list[Row]:
             if "co_residency_rounds" in protocol
             else crash_rows
             if "crashes" in protocol
+            else selection_rows
+            if "selection_order" in protocol
             else lora_rows
         )
         rows += kind(one)
     return rows
+
+
+def say(value: Any) -> str:
+    """A figure as a table shows it: yes and no, lists with commas."""
+    if isinstance(value, list):
+        return ", ".join(str(one) for one in value) or "none"
+    return {True: "yes", False: "no", None: "-"}[value] if value is None or isinstance(value, bool) else str(value)
 
 
 def measurements(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -94,9 +137,35 @@ def measurements(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
             for key, one in value.items():
                 yield from walk(one, f"{path}.{key}" if path else key)
         else:
-            yield path, ", ".join(str(one) for one in value) if isinstance(value, list) else str(value)
+            yield path, say(value)
 
     return [(one["id"], path, text) for one in record["experiments"] for path, text in walk(one["measurements"], "")]
+
+
+def find_record(path: Path) -> Path | None:
+    """The record file that a path names, or that lies in the folder that it names and is no package; None if none."""
+    inside = path / "record.json"
+    if inside.is_file() and not (path / "manifest.json").exists():
+        return inside
+    return path if path.suffix == ".json" and path.is_file() else None
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """A record file. Raises EvidenceError for what has no rows; whether it is true is for verify-lifecycle.py to say."""
+    hint = f"`python3 verifiers/verify-lifecycle.py {path}` says all that is wrong with it"
+    try:
+        record = json.loads(path.read_bytes())
+    except OSError as error:
+        raise EvidenceError(f"{path}: cannot be read: {error.strerror}", "name a record file") from None
+    except ValueError as error:
+        raise EvidenceError(f"{path}: {error}, expected a lifecycle record", hint, code=1) from None
+    try:
+        timeline(record)
+        measurements(record)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        said = f"nothing at {error}" if isinstance(error, KeyError) else str(error)
+        raise EvidenceError(f"{path}: found {said}, expected a lifecycle record", hint, code=1) from None
+    return dict(record)
 
 
 def render_timeline(record: Mapping[str, Any]) -> str:

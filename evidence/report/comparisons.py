@@ -33,23 +33,21 @@ def section(view: PackageView, plots: Plots, entry: Json) -> Markup:
         element("h3", name, " ", _badges(entry)),
         element("p", "One setting changed: ", changed, f" for {entry['profile']} on {entry['engine']}. ", reason(entry),
                 class_="lead"),
-        _of(tables.gate_table(view), "gates", name),
-        figure(plots.limits(list(_limits(entry)), f"Gates of {name}; the table above holds every number."),
-               "Every gate row against its limit. The relative difference is exact; the table has both sides and the margin.",
-               wide=True),
+        rows_of(name, tables.gate_table(view), "gates"),
+        gates(plots, entry),
         element("div", *_figures(view, plots, entry, samples), class_="figures"),
-        _of(tables.comparison_table(view), "comparisons", name),
-        _dots(plots, entry["comparisonFile"]["arms"], samples, name),
+        rows_of(name, tables.comparison_table(view), "comparisons"),
+        dots(plots, entry, samples),
         folded(f"All {len(samples)} samples", grid(sample_table(samples), "samples", name)),
-        folded("How it was run: gateway, launches, timeline, the client's own lateness", _running(entry)),
+        folded("How it was run: gateway, launches, timeline, the client's own lateness", running(entry)),
         id=f"comparison-{name}",
     )  # fmt: skip
 
 
-def _of(table: Table, name: str, key: str) -> Markup:
-    """The rows of one comparison, without the column that would name it in each."""
-    rows = [row for row in table.rows if row[0] == key]
-    return grid(Table(f"{table.title} of {key}", table.columns, rows), name, key, drop=1)
+def rows_of(comparison: str, table: Table, name: str, drop: int = 1) -> Markup:
+    """The rows of one comparison, without the first columns, which would say the same in each."""
+    rows = [row for row in table.rows if row[0] == comparison]
+    return grid(Table(f"{table.title} of {comparison}", table.columns, rows), name, comparison, drop)
 
 
 def _badges(entry: Json) -> Markup:
@@ -98,6 +96,17 @@ def _worst(gate: Json) -> str:
     return f"{gate['gate']} {worst:.2f} %, asked: {wanted}"
 
 
+def gates(plots: Plots, entry: Json) -> Markup:
+    """Every gate row against its limit."""
+    worst = "; ".join(_worst(gate) for gate in entry["decisionFile"]["gates"])
+    return figure(
+        plots.limits(list(_limits(entry)), f"Gates of {entry['id']}, the row nearest to failing of each: {worst}.",
+                     stem=f"{entry['id']}-gates"),
+        "Every gate row against its limit. The relative difference is exact; the table has both sides and the margin.",
+        wide=True,
+    )  # fmt: skip
+
+
 def _limits(entry: Json) -> Iterator[Limit]:
     for gate in entry["decisionFile"]["gates"]:
         for row in gate["rows"]:
@@ -109,20 +118,26 @@ def _limits(entry: Json) -> Iterator[Limit]:
                 yield Limit(label, value, limit, at_most, bool(row["holds"]))
 
 
-def _figures(view: PackageView, plots: Plots, entry: Json, samples: Sequence[Json]) -> Iterator[Markup]:
-    name, pairs = entry["id"], entry["decisionFile"]["pairs"]
+def p95(plots: Plots, entry: Json) -> Markup:
+    """p95 of TTFT of both arms, pair by pair."""
+    name = entry["id"]
     known = [
         (f"pair {pair['repetition']}", *(pair[side]["p95TtftSeconds"] for side in ("baseline", "candidate")))
-        for pair in pairs
+        for pair in entry["decisionFile"]["pairs"]
     ]
-    if all(value is not None for row in known for value in row):
-        yield figure(
-            plots.slopes(known, "p95 TTFT, s", f"p95 TTFT of the three pairs of {name}: " + _spoken(known, "s")),
-            "p95 time to first token, baseline to candidate, one line a paired repetition; falling lines are faster. "
-            "p95 is the 23rd of 24 (nearest rank).",
-        )
-    else:
-        yield element("p", "No p95 of TTFT: a pair lacks it.", class_="none")
+    if any(value is None for row in known for value in row):
+        return element("p", "No p95 of TTFT: a pair lacks it.", class_="none")
+    spoken = f"p95 TTFT of the three pairs of {name}: " + _spoken(known, "s")
+    return figure(
+        plots.slopes(known, "p95 TTFT, s", spoken, stem=f"{name}-p95-ttft"),
+        "p95 time to first token, baseline to candidate, one line a paired repetition; falling lines are faster. "
+        "p95 is the 23rd of 24 (nearest rank).",
+    )
+
+
+def _figures(view: PackageView, plots: Plots, entry: Json, samples: Sequence[Json]) -> Iterator[Markup]:
+    name, pairs = entry["id"], entry["decisionFile"]["pairs"]
+    yield p95(plots, entry)
     main = [one for one in samples if one["phase"] == "main"]
     for key, title in (("ttftSeconds", "time to first token"), ("totalSeconds", "total time")):
         curves = []
@@ -176,9 +191,10 @@ def memory(view: PackageView, plots: Plots, entry: Json) -> Markup:
         + ("The bar across marks 30 % below the baseline. " if share else "")
         + ("Unknown: " + "; ".join(reasons) if reasons else "")
     )
-    return figure(
-        plots.bars(bars, "GiB", f"{title} of {entry['id']}: {spoken}", share=share, wide=True), caption, wide=True
+    drawing = plots.bars(
+        bars, "GiB", f"{title} of {entry['id']}: {spoken}", share=share, wide=True, stem=f"{entry['id']}-memory"
     )
+    return figure(drawing, caption, wide=True)
 
 
 def _spoken(rows: Sequence[tuple[str, Any, Any]], unit: str) -> str:
@@ -188,15 +204,20 @@ def _spoken(rows: Sequence[tuple[str, Any, Any]], unit: str) -> str:
     return "; ".join(f"{name} baseline {say(before)}, candidate {say(after)}" for name, before, after in rows)
 
 
-def _dots(plots: Plots, arms: Sequence[Json], samples: Sequence[Json], name: str) -> Markup:
-    bands = []
-    for arm in sorted(arms, key=lambda one: one["sequence"]):
+def dots(plots: Plots, entry: Json, samples: Sequence[Json]) -> Markup:
+    """Every sample in the order of the run."""
+    bands, ranges = [], []
+    for arm in sorted(entry["comparisonFile"]["arms"], key=lambda one: one["sequence"]):
         mine = [one for one in samples if (one["repetition"], one["arm"]) == (arm["repetition"], arm["arm"])]
         bands.append((f"{arm['sequence']}.  pair {arm['repetition']}, {arm['arm']}", [_dot(one) for one in mine]))
+        main = [one["ttftSeconds"] for one in mine if one["phase"] == "main" and one["ttftSeconds"] is not None]
+        if main:
+            ranges.append(f"pair {arm['repetition']} {arm['arm']} {min(main):.4g} to {max(main):.4g} s")
     failed = sum(one["classification"] != "NORMAL" for one in samples)
     counts = f"{len(samples)} samples, {failed} of them not a normal answer"
+    spoken = f"Every sample of {entry['id']} in time order: {counts}. TTFT of the main requests: {'; '.join(ranges) or 'none'}."
     return figure(
-        plots.samples(bands, "time to first token, s", f"Every sample of {name} in time order: {counts}; the samples table has them all."),
+        plots.samples(bands, "time to first token, s", spoken, stem=f"{entry['id']}-samples"),
         f"Every sample in the order in which it was sent, in the order of the arms: {counts}. Warm-ups are hollow and never "
         "counted in a percentile.",
         wide=True,
@@ -221,7 +242,8 @@ def sample_table(samples: Sequence[Json]) -> Table:
     return Table("Samples", SAMPLES, [[one[column] for column in SAMPLES] for one in samples])
 
 
-def _running(entry: Json) -> Markup:
+def running(entry: Json) -> Markup:
+    """Gateway, protocol, launches, timeline, and how late the client itself was."""
     record = entry["comparisonFile"]
     gateway = record["gateway"]
     protocol = [(key, value) for key, value in sorted(record["protocol"].items())]

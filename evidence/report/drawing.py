@@ -32,22 +32,30 @@ class Drawings:
         self._classes: dict[str, str] = {}
         self._count = 0
 
-    def take(self, svg: bytes, label: str, titles: Mapping[str, Sequence[str]]) -> Markup:
-        """The drawing as an element of the page, read out as `label`.
+    def take(self, svg: bytes, label: str, titles: Mapping[str, Sequence[str]], stem: str = "drawing") -> Markup:
+        """The drawing as an element of the page, read out as `label`; `stem` names it on pages that keep drawings as files.
 
         `titles` gives, for the group of that id, the words that a pointer shows over each of its marks in turn.
         """
+        box, body = self.body(svg, titles)
+        return Markup(f'<svg class="plot" viewBox="{box}" role="img" aria-label="{text(label)}">{body}</svg>')
+
+    def body(self, svg: bytes, titles: Mapping[str, Sequence[str]]) -> tuple[str, str]:
+        """The view box of the drawing and the elements in it."""
         self._count += 1
         # The input is the plotting library's own output.
         root = ElementTree.fromstring(svg)  # noqa: S314
         names: dict[str, str] = {}
         body = "".join(self._render(child, names, titles) for child in root)
-        box = _short(root.get("viewBox", "0 0 1 1"))
-        return Markup(f'<svg class="plot" viewBox="{box}" role="img" aria-label="{text(label)}">{body}</svg>')
+        return _short(root.get("viewBox", "0 0 1 1")), body
 
     def css(self) -> str:
         """The rules of every class that the drawings use."""
-        return "".join(f".plot .{name}{{{style}}}\n" for style, name in self._classes.items())
+        return "".join(f".plot .{name}{{{style}}}\n" for name, style in self.rules())
+
+    def rules(self) -> list[tuple[str, str]]:
+        """(class, style) of everything drawn; colours are variables of the page."""
+        return [(name, style) for style, name in self._classes.items()]
 
     def _render(
         self,

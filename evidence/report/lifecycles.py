@@ -54,19 +54,25 @@ def _drawings(plots: Plots, one: Json) -> Iterator[Markup]:
         events = [(event["seconds_after_crash"], _event(event)) for event in one["selected_lifecycle_events"]]
         window = one["measurements"]["during_phase_window_relative_to_crash_s"]
         spans = [("healthy model answering", window["first_request"], window["last_response"])]
+        spoken = "; ".join(f"{words} at {at:.3f} s" for at, words in events)
         yield figure(
             plots.events(
-                events, spans, "seconds after the crash", f"Events after the crash in {name}; the table below has them."
+                events,
+                spans,
+                "seconds after the crash",
+                f"Events after the crash in {name}: {spoken}.",
+                stem=f"{name}-events",
             ),
             "What happened after the crash (diamonds), above the span in which the healthy neighbour was sampled (bar).",
             wide=True,
         )
-    for title, columns, held in _residencies(one):
-        models = sorted({model for models in held for model in models})
-        rows = {model: [model in models for models in held] for model in models}
+    for title, columns, observed in _residencies(one):
+        models = sorted({model for resident in observed for model in resident})
+        rows = {model: [model in resident for resident in observed] for model in models}
         if rows:
+            spoken = "; ".join(f"{model} at {sum(held)} of {len(held)} observations" for model, held in rows.items())
             yield figure(
-                plots.residency(columns, rows, f"{title} of {name}; the table below has the observations."),
+                plots.residency(columns, rows, f"{title} of {name}: {spoken}.", stem=f"{name}-residency"),
                 f"{title}: filled squares were resident at that observation, hollow ones were not; observations in order.",
                 wide=True,
             )
@@ -74,9 +80,10 @@ def _drawings(plots: Plots, one: Json) -> Iterator[Markup]:
 
 def _event(event: Json) -> str:
     statuses = event["response_statuses"]
+    words = timeline.CRASH_WORDS.get(event["event"]) or str(event["event"])
     if len(statuses) > 3:
-        return f"{event['event']} {statuses[0]} ... {statuses[-1]} ({len(statuses)})"
-    return " ".join([event["event"], *(str(status) for status in statuses)])
+        return f"{words} {statuses[0]} ... {statuses[-1]} ({len(statuses)})"
+    return " ".join([words, *(str(status) for status in statuses)])
 
 
 def _residencies(one: Json) -> Iterator[tuple[str, list[str], list[list[str]]]]:
@@ -94,6 +101,13 @@ def _residencies(one: Json) -> Iterator[tuple[str, list[str], list[list[str]]]]:
             "Residency under pressure",
             [f"{row['event']} {row['seconds_after_pressure_began']:.2f} s" for row in rows],
             [row["resident_models"] for row in rows],
+        )
+    if "selected_turns" in one:
+        rows = one["selected_turns"]
+        yield (
+            "Adapters resident after each turn",
+            [f"turn {number}, {row['alias']}" for number, row in enumerate(rows)],
+            [row["resident_aliases"] for row in rows],
         )
     observed = one.get("selected_residency_observations", [])
     for kind in dict.fromkeys(row["kind"] for row in observed):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-VOID = {"br", "hr", "meta", "link", "col"}
+VOID = {"br", "hr", "meta", "link", "col", "img"}
 # Bidirectional overrides and controls could make a name read as another one; they are shown, not obeyed.
 _SHOWN = {
     code: f"\\u{code:04x}"

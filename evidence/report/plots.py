@@ -66,12 +66,12 @@ class Limit:
 
 
 class Plots:
-    """Draws the plots of one page."""
+    """Draws the plots of one page; `stem` names a drawing where a page keeps it as a file."""
 
     def __init__(self, drawings: Drawings) -> None:
         self.drawings = drawings
 
-    def slopes(self, pairs: Sequence[tuple[str, float, float]], axis: str, label: str) -> Markup:
+    def slopes(self, pairs: Sequence[tuple[str, float, float]], axis: str, label: str, stem: str = "slopes") -> Markup:
         """One line a repetition from the baseline's figure to the candidate's, with its relative change."""
         with mpl.rc_context(_SETTINGS):
             figure, axes = _axes(NARROW, 2.9)
@@ -89,9 +89,11 @@ class Plots:
             axes.set_ylim(min(low, *places) - spread * 0.12, max(high, *places) + spread * 0.12)
             axes.set_xticks([0, 1], [_WORDS["A"], _WORDS["B"]])
             axes.set_ylabel(axis)
-            return self._take(figure, label)
+            return self._take(figure, label, stem)
 
-    def ecdf(self, curves: Sequence[tuple[str, str, Sequence[float]]], axis: str, label: str) -> Markup:
+    def ecdf(
+        self, curves: Sequence[tuple[str, str, Sequence[float]]], axis: str, label: str, stem: str = "ecdf"
+    ) -> Markup:
         """The share of requests that took at most so long: (name, arm, values) of each arm."""
         with mpl.rc_context(_SETTINGS):
             figure, axes = _axes(NARROW, 2.9)
@@ -108,9 +110,11 @@ class Plots:
             axes.set_xlabel(axis)
             axes.set_ylabel("share of requests")
             axes.legend(loc="lower right")
-            return self._take(figure, label)
+            return self._take(figure, label, stem)
 
-    def samples(self, arms: Sequence[tuple[str, Sequence[Dot]]], axis: str, label: str) -> Markup:
+    def samples(
+        self, arms: Sequence[tuple[str, Sequence[Dot]]], axis: str, label: str, stem: str = "samples"
+    ) -> Markup:
         """Every sample of every arm in the order in which it was sent; one band an arm, in the order of the run."""
         kinds: dict[str, tuple[str, dict[str, Any]]] = {
             "warm": ("warm-up", {"marker": "o", "markersize": 4, "mfc": "none", "mec": C["muted"], "mew": 0.9}),
@@ -147,10 +151,16 @@ class Plots:
             axes.grid(visible=False, axis="x")
             axes.set_ylabel(axis)
             axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=5, borderaxespad=0.2, handletextpad=0.2)
-            return self._take(figure, label, titles)
+            return self._take(figure, label, stem, titles)
 
     def bars(
-        self, bars: Sequence[Bar], axis: str, label: str, share: float | None = None, wide: bool = False
+        self,
+        bars: Sequence[Bar],
+        axis: str,
+        label: str,
+        share: float | None = None,
+        wide: bool = False,
+        stem: str = "bars",
     ) -> Markup:
         """Baseline and candidate side by side; `share` marks that share of each baseline, as a gate asks for it."""
         with mpl.rc_context(_SETTINGS):
@@ -179,9 +189,9 @@ class Plots:
             )
             axes.set_ylabel(axis)
             axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
-            return self._take(figure, label)
+            return self._take(figure, label, stem)
 
-    def limits(self, rows: Sequence[Limit], label: str) -> Markup:
+    def limits(self, rows: Sequence[Limit], label: str, stem: str = "limits") -> Markup:
         """Each gate row against its limit, in percent; the side that holds is shaded."""
         with mpl.rc_context(_SETTINGS):
             figure, axes = _axes(WIDE, 0.65 + 0.24 * len(rows), _room([row.label for row in rows]), right=0.6)
@@ -207,9 +217,9 @@ class Plots:
             axes.set_xlim(low, high)
             axes.grid(visible=False, axis="y")
             axes.set_xlabel("relative to the baseline, %   (bar: the limit; shaded: where the gate holds)")
-            return self._take(figure, label)
+            return self._take(figure, label, stem)
 
-    def fates(self, rows: Sequence[tuple[str, Mapping[str, int]]], label: str) -> Markup:
+    def fates(self, rows: Sequence[tuple[str, Mapping[str, int]]], label: str, stem: str = "fates") -> Markup:
         """How the offers of each arm ended, as one stacked bar an arm."""
         looks = {
             "completed": (C["good"], None), "timed-out": (C["warn"], "///"), "failed": (C["bad"], "xxx"),
@@ -234,9 +244,11 @@ class Plots:
             axes.grid(visible=False, axis="y")
             axes.set_xlabel("offers")
             axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, borderaxespad=0.2)
-            return self._take(figure, label)
+            return self._take(figure, label, stem)
 
-    def residency(self, columns: Sequence[str], rows: Mapping[str, Sequence[bool]], label: str) -> Markup:
+    def residency(
+        self, columns: Sequence[str], rows: Mapping[str, Sequence[bool]], label: str, stem: str = "residency"
+    ) -> Markup:
         """Which model was resident at each observation, in order; a filled square is a resident one."""
         with mpl.rc_context(_SETTINGS):
             figure, axes = _axes(
@@ -255,10 +267,15 @@ class Plots:
             axes.set_xlim(-0.5, len(columns) - 0.5)
             axes.set_xticks(range(len(columns)), columns, rotation=30, ha="right", fontsize=8)
             axes.grid(visible=False)
-            return self._take(figure, label)
+            return self._take(figure, label, stem)
 
     def events(
-        self, events: Sequence[tuple[float, str]], windows: Sequence[tuple[str, float, float]], axis: str, label: str
+        self,
+        events: Sequence[tuple[float, str]],
+        windows: Sequence[tuple[str, float, float]],
+        axis: str,
+        label: str,
+        stem: str = "events",
     ) -> Markup:
         """Named instants on one time axis, above the spans in which something else went on."""
         with mpl.rc_context(_SETTINGS):
@@ -283,16 +300,16 @@ class Plots:
             axes.set_xlim(first - (last - first) * 0.02, last + (last - first or 1) * 0.12)
             axes.grid(visible=False, axis="y")
             axes.set_xlabel(axis)
-            return self._take(figure, label)
+            return self._take(figure, label, stem)
 
-    def _take(self, figure: Any, label: str, titles: Mapping[str, Sequence[str]] | None = None) -> Markup:
+    def _take(self, figure: Any, label: str, stem: str, titles: Mapping[str, Sequence[str]] | None = None) -> Markup:
         output = io.BytesIO()
         figure.savefig(output, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-        return self.drawings.take(output.getvalue(), label, titles or {})
+        return self.drawings.take(output.getvalue(), label, titles or {}, stem)
 
 
 def _axes(
-    width: float, height: float, left: float = 0.62, bottom: float = 0.48, top: float = 0.12, right: float = 0.12
+    width: float, height: float, left: float = 0.74, bottom: float = 0.48, top: float = 0.12, right: float = 0.12
 ) -> tuple[Any, Any]:
     """A figure with one plot in it, and room of so many inches on each side of the plot.
 

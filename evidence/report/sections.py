@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from evidence import shipped
 from evidence.report import comparisons, tables
@@ -21,14 +22,39 @@ OUTCOMES = {
 RESULTS = ("passed", "FAILED", "COULD NOT RUN", "BLIND")
 
 
-def checks(validation: Validation) -> Markup:
-    """Which checks ran and which failed with what codes, and which were never reached."""
+def verdict(validation: Validation) -> tuple[str, str]:
+    """The verdict in capitals with its sign, and a sentence on what ran, with the codes of what failed."""
+    name, stages = Path(validation.path).name, validation.stages
+    bad = [stage for stage in stages if stage.exit_code]
+    if not validation.exit_code:
+        digest = validation.facts.get("archive SHA-256")
+        said = f"{len(stages)} of {len(stages)} checks passed: {', '.join(stage.name for stage in stages)}."
+        return "\u2714 VERIFIED", f"{name}. {said}{f' SHA-256 {digest}' if digest else ''}"
+    word = {1: "NOT VERIFIED", 2: "NOT VERIFIED, a check could not run", 3: "NOT VERIFIED, a verifier is blind"}[
+        validation.exit_code
+    ]
+    failed = "; ".join(
+        f"{stage.name} ({', '.join(sorted({one.code for one in stage.findings})[:6]) or f'{stage.verified} of {stage.expected}'})"
+        for stage in bad
+    )
+    unrun = unreached(validation)
+    rest = f" Not run: {', '.join(unrun)}." if unrun else ""
+    return f"\u2716 {word}", f"{name}. Do not cite it. {len(bad)} of {len(stages)} checks failed: {failed}.{rest}"
+
+
+def checks(validation: Validation, notes: bool = True) -> Markup:
+    """Which checks ran and which failed with what codes, and which were never reached.
+
+    Without `notes` nothing stands there that follows from the tools at hand and not from the package.
+    """
     rows: list[list[object]] = [
         [stage.name, RESULTS[stage.exit_code], stage.verified, stage.expected, ", ".join(sorted({one.code for one in stage.findings})) or None,
          stage.note or None]
         for stage in validation.stages
     ]  # fmt: skip
     rows += [[name, "NOT RUN", None, None, None, "an earlier check failed"] for name in unreached(validation)]
+    columns = ("check", "result", "verified", "expected", "codes", "note")
+    kept = len(columns) if notes else -1
     found = [[one.code, one.place, one.found, one.expected] for one in validation.findings]
     shown = found[:500]
     killed = sum(row["verdict"] == "killed" for row in validation.mutations)
@@ -40,8 +66,8 @@ def checks(validation: Validation) -> Markup:
     )
     digests = [(name, value) for name, value in validation.facts.items()]
     return join((
-        facts(digests) if digests else "",
-        grid(Table("Checks", ("check", "result", "verified", "expected", "codes", "note"), rows), "checks"),
+        facts(digests) if digests and notes else "",
+        grid(Table("Checks", columns[:kept], [row[:kept] for row in rows]), "checks"),
         grid(Table(f"Findings{'' if len(found) == len(shown) else f': the first {len(shown)} of {len(found)}'}",
                    ("code", "place", "found", "expected"), shown), "findings"),
         element("p", control),
@@ -54,18 +80,21 @@ def unreached(validation: Validation) -> list[str]:
     return [path.name for path in sorted(shipped.verifiers().glob("verify-*.py")) if path.name not in ran]
 
 
-def overview(view: PackageView) -> Markup:
-    """What was measured, what was decided and why, in a minute's reading."""
-    manifest = view.one("manifest.json")
+def measured(manifest: Json) -> str:
+    """How much was measured, in one sentence."""
     counts = manifest["counts"]
-    measured = (
+    return (
         f"{_number(counts['profiles'], 'profile')} in {_number(counts['cases'], 'case')} on "
         f"{_number(len(manifest['engines']), 'engine build')}: {_number(counts['attempts'], 'functional attempt')}, "
         f"{_number(counts['comparisons'], 'complete paired comparison')} ({_number(counts['mainSamples'], 'main request')} and "
         f"{_number(counts['warmSamples'], 'warm-up')}), {counts['incompleteComparisons']} that did not finish, "
         f"{_number(counts['lifecycleRecords'], 'lifecycle record')}."
     )
-    decided = [
+
+
+def decided(view: PackageView) -> Markup:
+    """What was decided in each complete comparison, and why."""
+    lines = [
         element(
             "li",
             element("a", entry["id"], href=f"#comparison-{entry['id']}"),
@@ -76,6 +105,13 @@ def overview(view: PackageView) -> Markup:
         )
         for entry in view.comparisons
     ]
+    return element("ul", join(lines)) if lines else element("p", "No complete comparison.", class_="none")
+
+
+def overview(view: PackageView) -> Markup:
+    """What was measured, what was decided and why, in a minute's reading."""
+    manifest = view.one("manifest.json")
+    counts = manifest["counts"]
     reached: dict[str, int] = {}
     for row in view.matrix:
         reached[row["outcome"]] = reached.get(row["outcome"], 0) + 1
@@ -83,24 +119,30 @@ def overview(view: PackageView) -> Markup:
         element("li", chip(outcome), f" {reached[outcome]}")
         for outcome in sorted(reached, key=lambda one: (-reached[one], one))
     )
-    state = "" if manifest["status"] == "FINAL" else element("p", "Status ", element("strong", manifest["status"]),
-        ": a preparation artifact, not a result.", class_="callout bad")  # fmt: skip
     return join((
-        element("p", manifest["statement"], class_="callout warn" if manifest["synthetic"] != "none" else "lead"),
-        state,
+        statement(manifest),
         element("div",
-            element("div", element("h3", "What was measured"), element("p", measured)),
+            element("div", element("h3", "What was measured"), element("p", measured(manifest))),
             element("div", element("h3", "How the cases came out"), element("ul", outcomes, class_="chips")),
             class_="columns"),
         element("h3", "What was decided, and why"),
-        element("ul", join(decided)) if decided else element("p", "No complete comparison.", class_="none"),
+        decided(view),
         grid(tables.decision_table(view), "decisions"),
         facts([("status", manifest["status"]), ("synthetic runs", manifest["synthetic"]),
-               *((_spaced(name), count) for name, count in sorted(counts.items()))]),
+               *((spaced(name), count) for name, count in sorted(counts.items()))]),
     ))  # fmt: skip
 
 
-def _spaced(name: str) -> str:
+def statement(manifest: Json) -> Markup:
+    """What the package says that it is, and that it is no delivery where it is none."""
+    state = "" if manifest["status"] == "FINAL" else element("p", "Status ", element("strong", manifest["status"]),
+        ": a preparation artifact, not a result.", class_="callout bad")  # fmt: skip
+    told = element("p", manifest["statement"], class_="callout warn" if manifest["synthetic"] != "none" else "lead")
+    return join((told, state))
+
+
+def spaced(name: str) -> str:
+    """A key in small words."""
     return re.sub(r"(?=[A-Z])", " ", name).lower()
 
 
@@ -159,8 +201,8 @@ def matrix(view: PackageView) -> Markup:
     ))  # fmt: skip
 
 
-def incomplete(view: PackageView, plots: Plots) -> Iterator[Markup]:
-    """What did not finish: why, and what became of every offer."""
+def incomplete(view: PackageView, plots: Plots, whole: bool = True) -> Iterator[Markup]:
+    """What did not finish: why, and what became of every offer; unless `whole`, counted and not one by one."""
     yield grid(tables.incomplete_table(view), "incomplete")
     for entry in view.incomplete:
         record, offers = (view.one(f"{entry['folder']}/{name}.json") for name in ("comparison", "offers"))
@@ -173,15 +215,19 @@ def incomplete(view: PackageView, plots: Plots) -> Iterator[Markup]:
             for one in offers["offers"]
         ]
         columns = ("offer", "worker", "fate", "sample", "client bytes", "upstream bytes")
+        spoken = "; ".join(
+            f"{arm} {', '.join(f'{count} {fate}' for fate, count in ends.items())}" for arm, ends in fates.items()
+        )
         said = f" {record['message'].rstrip('.')}." if record["message"] else ""
         yield element(
             "article",
             element("h3", entry["id"], " ", element("span", entry["reason"], class_="badge bad")),
             element("p", f"Aborted after {record['abortedSeconds']} s: {entry['reason']}.{said} {offers['counts']['offered']} of "
                     f"{offers['planned']} planned requests were offered. Nothing is ever selected from it.", class_="lead"),
-            figure(plots.fates(list(fates.items()), f"Fates of the offers of {entry['id']} by arm; the table below has each offer."),
+            figure(plots.fates(list(fates.items()), f"Fates of the offers of {entry['id']} by arm: {spoken}.",
+                                stem=f"{entry['id']}-fates"),
                    "What became of every request that was offered, by arm.", wide=True) if fates else "",
-            folded(f"All {len(rows)} offers", grid(Table("Offers", columns, rows), "offers", entry["id"])),
+            folded(f"All {len(rows)} offers", grid(Table("Offers", columns, rows), "offers", entry["id"])) if whole else "",
             folded("Timeline and the client's own lateness", grid(comparisons.timeline_table(record["arms"])),
                    grid(comparisons.client_table(record["arms"]))),
             id=f"incomplete-{entry['id']}",

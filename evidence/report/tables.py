@@ -119,6 +119,9 @@ def _wanted(name: bytes) -> bool:
     )
 
 
+MEASURED = ("experiment", "figure", "value")
+
+
 @dataclass(frozen=True)
 class Table:
     """One table: its title, columns, and rows of plain values."""
@@ -154,8 +157,8 @@ def cell(value: Any) -> str:
 
 def show(view: PackageView, format: str) -> str:
     """Everything of the package as `table`, `markdown` or `json`."""
-    names = [*TABLES, "lifecycle"]
-    tables = [*(build(view) for build in TABLES.values()), lifecycle_table(view)]
+    names = [*TABLES, "lifecycle", "lifecycleMeasurements"]
+    tables = [*(build(view) for build in TABLES.values()), lifecycle_table(view), lifecycle_figures(view)]
     manifest = view.one("manifest.json")
     if format == "json":
         head = {key: manifest[key] for key in ("campaign", "title", "status", "synthetic", "statement", "counts")}
@@ -164,6 +167,28 @@ def show(view: PackageView, format: str) -> str:
     title = f"# {manifest['title']}" if format == "markdown" else str(manifest["title"])
     head_lines = [title, "", manifest["statement"], ""]
     return "\n".join([*head_lines, *(table.render(format) for table in tables)]).rstrip("\n")
+
+
+def show_record(record: Json, format: str) -> str:
+    """A lifecycle record that stands alone, as `table`, `markdown` or `json`."""
+    parts = {
+        "claims": Table(
+            "Claims", ("experiment", "claim"), [[one["id"], one["claim"]] for one in record["experiments"]]
+        ),
+        "timeline": Table("Timeline", timeline.HEADINGS, timeline.timeline(record)),
+        "measurements": Table("Measurements", MEASURED, timeline.measurements(record)),
+        "limitations": Table(
+            "Limits that the record states",
+            ("experiment", "limit"),
+            [[one["id"], text] for one in record["experiments"] for text in one["limitations"]],
+        ),
+    }
+    if format == "json":
+        head = {key: record[key] for key in ("title", "measured_on", "scope")}
+        content = head | {name: table.plain() for name, table in parts.items()}
+        return records.to_bytes(content).decode().rstrip("\n")
+    title = f"# {record['title']}" if format == "markdown" else str(record["title"])
+    return "\n".join([title, "", record["scope"], "", *(one.render(format) for one in parts.values())]).rstrip("\n")
 
 
 def matrix(
@@ -376,6 +401,13 @@ def lifecycle_table(view: PackageView) -> Table:
     index = view.files.get("results/lifecycle-index.json", {"records": []})
     rows = [row for entry in index["records"] for row in timeline.timeline(view.one(entry["path"]))]
     return Table("Lifecycle: timeline", timeline.HEADINGS, rows)
+
+
+def lifecycle_figures(view: PackageView) -> Table:
+    """Every measured figure of every experiment of the lifecycle records."""
+    index = view.files.get("results/lifecycle-index.json", {"records": []})
+    rows = [row for entry in index["records"] for row in timeline.measurements(view.one(entry["path"]))]
+    return Table("Lifecycle: measurements", MEASURED, rows)
 
 
 TABLES: dict[str, Callable[[PackageView], Table]] = {

@@ -26,6 +26,7 @@ class Device(Protocol):
     source: str
     total_bytes: int
     name: str | None
+    index: int | None
 
     def read_free(self) -> int:
         """Free bytes now."""
@@ -45,6 +46,7 @@ class BudgetDevice:
 
     source = "process-rss-against-budget"
     name: str | None = None
+    index: int | None = None
 
     def __init__(self, total_bytes: int, leaders: Callable[[], Iterable[int]]) -> None:
         self.total_bytes = total_bytes
@@ -65,6 +67,7 @@ class NvmlDevice:
     source = NVML
 
     def __init__(self, index: int) -> None:
+        self.index: int | None = index
         try:
             import pynvml  # type: ignore[import-untyped]
 

@@ -248,6 +248,7 @@ class Fleet:
         device = {
             "name": self.device.name,
             "source": self.device.source,
+            "index": self.device.index,
             "total_bytes": self.device.total_bytes,
             "free_bytes": free,
         }

@@ -221,6 +221,25 @@ def test_an_address_in_a_body_is_refused_unless_the_campaign_says_why(tmp_path: 
     ]
 
 
+def test_what_a_campaign_says_of_its_own_runs_stands_among_the_boundaries_and_in_both_guides(world: World) -> None:
+    path = world.campaign.path
+    told = "Another program ran beside the first comparison."
+    path.write_text(path.read_text().replace("surfaces =", f"limitations = ['{told}', 'Second.']\nsurfaces =", 1))
+    world.campaign = read_campaign(path)
+    world.compare()
+    world.attempt("one-rr-1")
+    built = world.build()
+    boundaries = load(built.archive, "manifest.json")["boundaries"]
+    assert boundaries[-2:] == [
+        {"id": "limitation-1", "statement": told},
+        {"id": "limitation-2", "statement": "Second."},
+    ]
+    guides = (members(built.archive)["README.md"], (built.retained / "README.md").read_bytes())
+    assert all(told.encode() in guide for guide in guides)
+    found = validate.validate(built.archive, source_root=built.retained, verify_results=True, quiet=True)
+    assert found.exit_code == 0, found.render("text")
+
+
 def test_a_folder_that_no_build_made_is_not_replaced(world: World) -> None:
     world.compare()
     world.attempt("one-rr-1")

@@ -6,9 +6,11 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
 from evidence.capture.load import fetch
 from evidence.capture.processes import own_module, start_process
+from evidence.cli import main
 from evidence.errors import EvidenceError
 from evidence.lifecycle.bundle import summarize
 from evidence.lifecycle.run import run_section
@@ -155,3 +157,37 @@ def test_wrong_section_is_refused_before_anything_starts(change, said, tmp_path)
         run_section("trial", "co-residency", {**section({}), **change}, tmp_path, tmp_path / "runs")
     assert said in caught.value.message
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("identifier", "protocol", "said"),
+    [
+        ("trial", "churn", "protocol: found 'churn'"),
+        ("", "crash", "id: found ''"),
+        ("../x", "crash", "id: found '../x'"),
+    ],
+)
+def test_wrong_protocol_or_id_is_refused(identifier, protocol, said, tmp_path):
+    with pytest.raises(EvidenceError) as caught:
+        run_section(identifier, protocol, section({}), tmp_path, tmp_path / "runs")
+    assert said in caught.value.message
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        ("", [], "[[lifecycle]]"),
+        ("lifecycle = 3", [], "[[lifecycle]]"),
+        ("[[lifecycle]", [], "cannot be read"),
+        ('[[lifecycle]]\nid = "a"', ["--case", "b"], "--case b"),
+        ('[[lifecycle]]\nid = "a"', [], "protocol"),
+    ],
+)
+def test_wrong_file_is_refused_with_one_clear_line(text, words, said, tmp_path):
+    (tmp_path / "l.toml").write_text(text)
+    words = ["lifecycle", "run", str(tmp_path / "l.toml"), "--runs", str(tmp_path / "runs"), *words]
+    ran = CliRunner().invoke(main, words)
+    assert ran.exit_code == 2
+    assert said in ran.stderr
+    assert ran.stderr.startswith("error: ")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evidence.report.page import write_report
 from evidence.report.tables import PackageView, read_package
+from evidence.report.writing import write_report
 from tests.report.browser import CHROMIUM, Browser
 from tests.verifiers.forged_package import Forge, lay
 

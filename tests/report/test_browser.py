@@ -5,8 +5,11 @@ import json
 import pytest
 
 from evidence.report import tables
+from evidence.report.illustrations import Illustrations
 from evidence.report.page import render
+from evidence.report.plots import Plots
 from tests.report.test_page import GOOD, POISON, poisoned
+from tests.report.test_plots import DRAW
 
 ROWS = """[...document.querySelectorAll('[data-table="NAME"]')].flatMap(table => [...(table.tBodies ?? [])].flatMap(body =>
   [...body.rows].map(row => [...(table.dataset.key ? [table.dataset.key] : []), ...[...row.cells].map(cell => cell.textContent)])))"""
@@ -153,3 +156,26 @@ def test_a_narrow_screen_scrolls_tables_and_not_the_page(browser, report):
     wide = browser.value("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     browser.call("Emulation.clearDeviceMetricsOverride")
     assert wide <= 0
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_drawings_of_a_markdown_page_are_legible_by_themselves(browser, tmp_path, dark):
+    """Opened alone, as an image of a web view is: its own ground, text with a contrast of 4.5, and nothing asked for."""
+    drawings = Illustrations("page")
+    for draw in DRAW.values():
+        draw(Plots(drawings))
+    assert len(drawings.files) == len(DRAW)
+    for name, content in drawings.files.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        browser.open(tmp_path / name, dark=dark)
+        assert browser.said == []
+        assert [url for url in browser.asked if url != (tmp_path / name).as_uri()] == []
+        ground, low = browser.value("""(() => {
+          const light = colour => colour.match(/[\\d.]+/g).slice(0, 3).map(c => c / 255)
+            .map(c => c <= .03928 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4).reduce((sum, c, at) => sum + c * [.2126, .7152, .0722][at], 0);
+          const fill = node => getComputedStyle(node).fill, ground = fill(document.querySelector('.ground'));
+          const ratio = node => { const [a, b] = [light(fill(node)), light(ground)]; return (Math.max(a, b) + .05) / (Math.min(a, b) + .05); };
+          return [ground, [...document.querySelectorAll('text')].filter(node => ratio(node) < 4.5).map(node => node.textContent)];
+        })()""")
+        assert ground == ("rgb(20, 24, 28)" if dark else "rgb(255, 255, 255)")
+        assert low == [], name

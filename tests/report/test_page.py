@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from evidence.errors import EvidenceError
 from evidence.report.comparisons import memory, section
 from evidence.report.drawing import Drawings
-from evidence.report.page import render, write_report
+from evidence.report.page import render
 from evidence.report.plots import Plots
 from evidence.report.tables import read_package
+from evidence.report.writing import write_report
 from evidence.verdict import Finding, Stage, Validation
 
 GOOD = Validation("p.tgz", [Stage("members", 3, 3), Stage("verify-results.py", 1, 1)])
@@ -196,20 +196,6 @@ def test_the_policy_names_the_digests_of_what_is_there_and_nothing_else(report):
         content = re.search(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)[1]
         assert base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() in policy
     assert not re.search(r'(?:src|href|action)="(?!#|data:,)', page)
-
-
-def test_the_output_is_whole_or_not_there(package, tmp_path, monkeypatch):
-    with pytest.raises(EvidenceError, match="no such folder"):
-        write_report(package, tmp_path / "missing" / "report.html")
-    with pytest.raises(EvidenceError, match="expected a file name"):
-        write_report(package, tmp_path)
-    output = tmp_path / "report.html"
-    output.write_text("before")
-    monkeypatch.setattr("evidence.report.page.render", lambda *_, **__: "\ud800")
-    with pytest.raises(UnicodeEncodeError):
-        write_report(package, output)
-    assert output.read_text() == "before"
-    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_twenty_seven_comparisons_fit_in_three_megabytes(lean, report):

@@ -20,6 +20,7 @@ from checking.rules.lifecycle_figures import BOUNDED, DECLARED, RECOMPUTED, REQU
 
 PUBLISHED = Path("tests/vectors/lifecycle/published-record.json")
 OWN = Path("archive/lifecycle-cpu")
+ADAPTERS = Path("archive/lifecycle-adapters-cpu")
 SCRIPT = "verifiers/verify-lifecycle.py"
 FAMILIES = (lifecycle.FAMILY,)
 SCHEMA = json.loads(Path("schemas/lifecycle-record.schema.json").read_text())
@@ -56,7 +57,9 @@ class Read(NamedTuple):
 
 
 SHAPE = lifecycle.load_shape()
-RULES = lifecycle.RECORD_ROWS + lifecycle.CO_ROWS + lifecycle.CRASH_ROWS + lifecycle.LORA_ROWS
+RULES = (
+    lifecycle.RECORD_ROWS + lifecycle.CO_ROWS + lifecycle.CRASH_ROWS + lifecycle.LORA_ROWS + lifecycle.SELECTION_ROWS
+)
 
 
 KNOWN_GOOD: set[int] = set()
@@ -167,7 +170,9 @@ def test_both_readers_of_the_schema_agree():
 RANKS = {DECLARED: 0, BOUNDED: 1, REQUIRED: 2, RECOMPUTED: 2}
 
 
-@pytest.mark.parametrize("path", [PUBLISHED, OWN / "record.json"], ids=["published", "own"])
+@pytest.mark.parametrize(
+    "path", [PUBLISHED, OWN / "record.json", ADAPTERS / "record.json"], ids=["published", "own", "adapters"]
+)
 def test_every_figure_is_worth_at_least_what_the_table_says(path):
     """Declared means that nothing speaks for it; all others may be held more tightly than the table claims."""
     record = read(path)
@@ -212,15 +217,17 @@ def outcomes(files):
     ]
 
 
-def own_files():
+def own_files(folder=OWN):
     evidence = {
-        path.relative_to(OWN).as_posix(): path.read_bytes() for path in (OWN / "evidence").rglob("*") if path.is_file()
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in (folder / "evidence").rglob("*")
+        if path.is_file()
     }
-    return {"record.json": (OWN / "record.json").read_bytes(), **evidence}
+    return {"record.json": (folder / "record.json").read_bytes(), **evidence}
 
 
 def test_every_code_is_tripped_by_its_mutation_on_one_of_the_records():
-    found = outcomes({"record.json": PUBLISHED.read_bytes()}) + outcomes(own_files())
+    found = outcomes({"record.json": PUBLISHED.read_bytes()}) + outcomes(own_files()) + outcomes(own_files(ADAPTERS))
     assert [
         one
         for one in found
@@ -287,15 +294,18 @@ def test_unreadable_and_wrong_usage_exit_2(tmp_path):
     assert run(tmp_path, "--evidence", tmp_path).returncode == 2
 
 
-def test_own_record_is_held_against_its_raw_events():
-    ran = run(OWN / "record.json", "--evidence", OWN / "evidence", "--mutation-control")
+@pytest.mark.parametrize("folder", [OWN, ADAPTERS], ids=lambda path: path.name)
+def test_own_record_is_held_against_its_raw_events(folder):
+    ran = run(folder / "record.json", "--evidence", folder / "evidence", "--mutation-control")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "killed    alter one raw event and make every hash true again (new process)" in ran.stdout
-    assert "checked    /experiments/0/measurements/successful_guard_requests" in ran.stdout
+    figure = "successful_guard_requests" if folder == OWN else "effect_vs_warm_base/a"
+    assert f"checked    /experiments/0/measurements/{figure}" in ran.stdout
 
 
-def test_own_record_fits_the_schema():
-    jsonschema.validate(json.loads((OWN / "record.json").read_text()), SCHEMA)
+@pytest.mark.parametrize("folder", [OWN, ADAPTERS], ids=lambda path: path.name)
+def test_own_record_fits_the_schema(folder):
+    jsonschema.validate(json.loads((folder / "record.json").read_text()), SCHEMA)
 
 
 @pytest.mark.parametrize("number", range(12))

@@ -15,12 +15,12 @@ from checking.rules import lifecycle  # isort: skip
 
 GOLDEN = ROOT / "tests" / "golden" / "lifecycle-findings.txt"
 PUBLISHED = ROOT / "tests/vectors/lifecycle/published-record.json"
-OWN = ROOT / "archive/lifecycle-cpu"
+OWN = (ROOT / "archive/lifecycle-cpu", ROOT / "archive/lifecycle-adapters-cpu")
 
 
 def grounds() -> list[tuple[Source, tuple[Family, ...], dict[str, str]]]:
-    """What mutations are tried on: the published record, our own with its raw events, and a package with the former."""
-    own = {path.relative_to(OWN).as_posix(): path.read_bytes() for path in Path(OWN).rglob("*") if path.is_file()}
+    """What mutations are tried on: the published record, our own with raw events, and a package with the former."""
+    own = [Memory({path.relative_to(folder).as_posix(): path.read_bytes() for path in kept(folder)}) for folder in OWN]
     alone = (lifecycle.FAMILY,)
     data = PUBLISHED.read_bytes()
     names = [one["id"] for one in json.loads(data)["experiments"]]
@@ -37,9 +37,14 @@ def grounds() -> list[tuple[Source, tuple[Family, ...], dict[str, str]]]:
     package = Memory(files)
     return [
         (Memory({"record.json": PUBLISHED.read_bytes()}), alone, {}),
-        (Memory(own), alone, {}),
+        *((source, alone, {}) for source in own),
         (package, verifier("verify-lifecycle").families, sums),
     ]
+
+
+def kept(folder: Path) -> list[Path]:
+    """A record and its evidence; a folder's README is for people."""
+    return [folder / "record.json", *(path for path in (folder / "evidence").rglob("*") if path.is_file())]
 
 
 def rows() -> list[Check]:

@@ -89,8 +89,9 @@ def hold_boundaries(subject: Manifest) -> Iterator[Complaint]:
     for name in wanted:
         if told.count(name) != 1:
             yield (NAME + "#/boundaries", "%s stated %d times" % (name, told.count(name)), "once")
+    own = ["limitation-%d" % (number + 1) for number in range(sum(one.startswith("limitation-") for one in told))]
     for name in told:
-        if name not in ALWAYS and name != SYNTHETIC:
+        if name not in ALWAYS and name != SYNTHETIC and name not in own:
             yield (NAME + "#/boundaries", shown(name), "a boundary that the format knows")
 
 
@@ -290,6 +291,10 @@ def _drop_boundary(data: Any) -> None:
     ]
 
 
+def _add_boundary(data: Any) -> None:
+    data["boundaries"].append({"id": "limitation-99", "statement": "x"})
+
+
 def _deny_synthetic(data: Any) -> Any:
     if data["synthetic"] == "none":
         return False
@@ -379,7 +384,10 @@ CHECKS = (
         "manifest-boundaries",
         "every boundary of the claim is stated",
         hold_boundaries,
-        (_change("drop the boundary about service levels", _drop_boundary),),
+        (
+            _change("drop the boundary about service levels", _drop_boundary),
+            _change("add a boundary under a name of its own", _add_boundary),
+        ),
     ),
     Check(
         "manifest-synthetic",
