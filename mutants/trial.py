@@ -34,7 +34,6 @@ LIBRARIES = (
     "orjson",
     "click",
     "httptools",
-    "h11",
     "detect_secrets",
     "referencing",
 )
