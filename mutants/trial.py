@@ -36,7 +36,6 @@ LIBRARIES = (
     "orjson",
     "click",
     "httptools",
-    "h11",
     "detect_secrets",
     "referencing",
 )

@@ -11,7 +11,7 @@ import hashlib
 import json
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from checking.check import Check, Family, Mutation, Report, judge
 from checking.package import Overlay, Recall, Source
@@ -58,9 +58,9 @@ def written_json(value: Any, pad: str = "\n") -> str:
 class Bench:
     """A package lying open: what is edited here exists in memory alone."""
 
-    def __init__(self, source: Source, sums: Sums) -> None:
+    def __init__(self, source: Source, sums: Mapping[str, str]) -> None:
         self.source = source
-        self.sums = sums
+        self.sums = sums if isinstance(sums, Sums) else Sums(sums)
         self.changes: Dict[str, Optional[bytes]] = {}
         self.kinds: Dict[str, str] = {}
 

@@ -20,7 +20,6 @@ from checking.rules import lifecycle
 from checking.rules.lifecycle_damage import RECORDS, SINGLE, add, put
 from checking.rules.lifecycle_figures import figures, tally
 from checking.rules.lifecycle_raw import RAW_CONTROL, checked_places
-from checking.sums import Sums
 
 FAMILIES = (lifecycle.FAMILY,)
 _DEPTH = "measurements/"
@@ -59,7 +58,7 @@ def control(source: Memory, script: str) -> Outcome:
     from checking.control import judged, run
 
     for code, mutation in (*RAW_CONTROL, *CONTROLS) if any(name != SINGLE for name in source.files) else CONTROLS:
-        bench = Bench(source, Sums({}))
+        bench = Bench(source, {})
         altered = mutation.damage(bench)
         if altered is None:
             continue
@@ -104,7 +103,7 @@ def verify_record(options: Any, script: str) -> Tuple[int, Dict[str, int], Dict[
             for row in table(FAMILIES):
                 for mutation in row.mutations:
                     said["mutations"].append(
-                        try_mutation(row.code, mutation, source, FAMILIES, report, Bench(source, Sums({})))
+                        try_mutation(row.code, mutation, source, FAMILIES, report, Bench(source, {}))
                     )
         if any(outcome.blind() for outcome in said["mutations"]):
             said["message"] = "a mutation was not rejected: this verifier is blind, trust nothing it said"
