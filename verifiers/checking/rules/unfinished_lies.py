@@ -238,7 +238,7 @@ def miscount(desk: Desk) -> str:
 
 
 def shift(desk: Desk) -> Optional[str]:
-    """Move a time."""
+    """Give all receipts of a ledger one number."""
     for name in desk.ledger_names():
         value = desk.load(name)
         if len(value["receipts"]) > 1:
