@@ -51,7 +51,7 @@ TARGETS = (
         )
     ),
     Target(RULES + "index.py", (*_edges("attempts", "incomplete", "comparison"), KILLS)),
-    *(Target(f"{RULES}{name}.py", (*_edges("incomplete"), KILLS)) for name in ("aborted", "incomplete")),
+    *(Target(f"{RULES}{name}.py", (*_edges("incomplete"), KILLS)) for name in ("aborted", "incomplete", "unfinished")),
     *(Target(f"{RULES}{name}.py", (*_edges("attempts"), KILLS)) for name in ("attempt_agreement", "converged")),
     *(
         Target(f"{RULES}{name}.py", (*_edges("campaign"), KILLS))
