@@ -177,7 +177,7 @@ def test_a_check_that_falls_over_cannot_be_trusted(package: Path, capsys: pytest
 def test_what_the_system_refuses_is_told(
     package: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def fail(*_: Any) -> Any:
+    def fail(*_: Any, **__: Any) -> Any:
         raise error
 
     monkeypatch.setattr(command, "judge", fail)
