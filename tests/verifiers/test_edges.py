@@ -77,6 +77,56 @@ def test_a_document_of_64_levels_has_its_form_judged_and_one_more_is_refused() -
         read_document(nested(65))
 
 
+def listed(*keys: str, rows: int = 2) -> bytes:
+    """A document with lists of rows that look alike."""
+    row = '    {\n      "x": 1,\n      "y": "a"\n    }'
+    lists = [f'  "{key}": [\n' + ",\n".join([row] * rows) + "\n  ]" for key in keys]
+    return ("{\n" + ",\n".join(lists) + "\n}\n").encode()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5])
+def test_a_key_twice_or_out_of_order_is_seen_however_alike_the_rows_between_are(rows: int) -> None:
+    value, fault = read_document(listed("a", "b", "c", rows=rows))
+    assert (fault, list(value), len(value["c"])) == (None, ["a", "b", "c"], rows)
+    for keys in (("a", "a"), ("a", "b", "b"), ("a", "a", "a"), ("a", "b", "b", "b"), ("a", "b", "a", "b")):
+        with pytest.raises(JsonFault) as caught:
+            read_document(listed(*keys, rows=rows))
+        assert caught.value.code == "json-duplicate-key"
+    for keys in (("b", "a"), ("a", "c", "b"), ("c", "b", "a")):
+        _, fault = read_document(listed(*keys, rows=rows))
+        assert fault is not None
+        assert (fault.code, fault.found) == ("json-form", "keys out of order")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'      "x": 1,\n', b'     "x": 1,\n'),
+        (b'      "x": 1,\n', b'        "x": 1,\n'),
+        (b'      "y": "a"\n', b'    "y": "a"\n'),
+        (b'      "x": 1,\n', b'      "x":  1,\n'),
+        (b'      "x": 1,\n', b'      "x": 1, \n'),
+        (b'      "x": 1,\n', b'      "x": [1],\n'),
+        (b"    },\n", b"    } ,\n"),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1, 4])
+def test_a_row_out_of_form_is_seen_wherever_it_stands_among_others(old: bytes, new: bytes, place: int) -> None:
+    data = listed("a", "b", rows=6)
+    parts = data.split(old)
+    for count in (1, 3):
+        changed = (
+            old.join(parts[: place + 1])
+            + new
+            + new.join(parts[place + 1 : place + count])
+            + (new if count > 1 else b"")
+        )
+        changed += old.join(parts[place + count :]) if count > 1 else old.join(parts[place + 1 :])
+        _, fault = read_document(changed)
+        assert fault is not None, changed
+        assert fault.code == "json-form"
+
+
 def test_a_line_of_output_is_cut_at_its_limit_and_stays_printable() -> None:
     assert shown("x" * 80) == "x" * 80
     assert shown("x" * 81) == "x" * 77 + "..."

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from checking.check import Scope
 from checking.damage import Bench, sha256
+from checking.package import Memory, View
+from checking.rules.checksums import LISTING
 
 from tests.verifiers.edges import CONVERGED, RESULTS, told
 
@@ -581,6 +584,15 @@ def test_names_are_of_the_alphabet_short_enough_and_shallow_enough(name: str, li
         assert lines[0].endswith(", expected letters, digits and ._+- in at most 100, no device name")
     else:
         assert lines == [f"{name}: {line}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [("a", True), ("a/b/c/d/e/f/g", True), ("a/b/c/d/e/f/g/h", False), ("con", False), ("x/" + "b" * 101, False)],
+)
+def test_a_look_at_a_whole_folder_admits_what_each_name_would(name: str, plain: bool) -> None:
+    subject = LISTING.open(Scope(View(Memory({name: b""})), "package", "", {}))
+    assert subject.plain() is plain
 
 
 def test_every_name_with_a_bad_component_is_told_once() -> None:

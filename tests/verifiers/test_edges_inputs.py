@@ -84,6 +84,28 @@ def test_a_candidate_is_requalified_by_a_later_attempt_with_its_value_alone(chan
     assert lines == ([f"{at}: found required, expected {right}"] if again else [])
 
 
+def test_an_attempt_that_does_not_fit_keeps_no_later_one_from_being_looked_at() -> None:
+    def another(bench: Bench) -> None:
+        desk = only(bench, "converged", "a04-exact")
+        with desk.edit("attempt.json") as data:
+            data["startedAt"] = "2026-11-30T05:00:00.000000Z"
+            for launch in data["launches"]:
+                launch["arguments"] += ["--gpu-memory", "0.5"]
+
+    def unreadable(bench: Bench) -> None:
+        requalifying("0.5", "0.5")(bench)
+        desk = only(bench, "converged", "a03-rr")
+        with desk.edit("attempt.json") as data:
+            data["launches"] = [{}]
+
+    def both(*changes: Callable[[Bench], object]) -> Callable[[Bench], None]:
+        return lambda bench: [change(bench) for change in changes] and None
+
+    for change in (another, both(another, unreadable), both(another, requalifying("0.4", "0.4"))):
+        assert len(told(RESULTS, "decision-requalification", change)) == 1
+    assert told(RESULTS, "decision-requalification", unreadable) == []
+
+
 def document(name: str, change: Callable[[Any], object]) -> Callable[[Bench], None]:
     def apply(bench: Bench) -> None:
         with bench.edit(name) as value:
