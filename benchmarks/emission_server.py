@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks.emission_cases import CASES, chunk, text_chunk
 
 SEED = 20261130
-EVENTS = 8
+EVENTS = 16
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\nCache-Control: no-cache\r\n\r\n"
 STAMP_OPTION = 35
 
@@ -177,7 +177,7 @@ class Server:
             if close:
                 self.drop(descriptor)
             return
-        plan |= {"arrival": arrival, "first_event": None, "first_text": None}
+        plan |= {"arrival": arrival, "first_event": None, "first_said": None, "first_text": None}
         self.plans[descriptor] = plan
         heapq.heappush(self.due, (arrival + int(plan["writes"][0][0] * 1e9), arrival, descriptor, 0))
 
@@ -200,6 +200,8 @@ class Server:
             plan["first_event"] = left
         if completes:
             plan["first_text"] = left
+        if plan["first_said"] is None and (completes or b'"reasoning_content"' in data):
+            plan["first_said"] = left
         if not last:
             # Gaps count from the write before, so that a late server does not close them up.
             gap = int((writes[index + 1][0] - writes[index][0]) * 1e9)
@@ -208,7 +210,7 @@ class Server:
         self.plans.pop(descriptor)
         if plan["number"] is not None:
             self.open -= 1
-            keys = ("number", "arrival", "first_event", "first_text")
+            keys = ("number", "arrival", "first_event", "first_said", "first_text")
             self.truth.append({key: plan[key] for key in keys} | {"end": left})
         if plan["reset"]:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

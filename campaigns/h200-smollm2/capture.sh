@@ -16,7 +16,7 @@ export H200_ENGINES=$engines LLAMA_SERVER=$engines/llama-server LLAMA_MODEL=$eng
 names=("$@")
 [[ ${#names[@]} -gt 0 ]] || names=(vllm-memory vllm-sequence-cap llama-sequence-cap llama-memory llama-native llama-rr-memory
   llama-rr-queue llama-interrupted lifecycle tensorrt-llm-native sglang-rr large-native large-rr gemma-native gemma-rr
-  vllm-native vllm-rr-queue vllm-rr-memory)
+  vllm-native vllm-rr-queue vllm-rr-memory vllm-rr-queue-4 llama-rr-queue-4)
 mkdir -p "$runs"
 cd "$here/../.."
 

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 
 from evidence.capture.sse import EventReader
 
 OPENING = re.compile(r'"(?:content|text)": ?"')
+LIKE_TEXT = re.compile(rb'"(?:content|text)"[ \t]*:[ \t]*"[^"]')
 PIECES = 64
-MARK = "a mark in place of the text"
 
 
 class Answer:
     """Reads one answer as it comes; what it says is whole after `finish`. `feed` never raises: what it cannot read says nothing.
 
     `text_ns` holds the arrival of each event with text, `reasoning_at` that of the first with reasoning, both in
-    the caller's clock. `events` counts events, `error` tells of an error event, `terminal` of `[DONE]`.
+    the caller's clock and only where it was not after text. `events` counts events, `error` tells of an error event, `terminal` of `[DONE]`.
     """
 
     def __init__(self, *, stream: bool) -> None:
@@ -39,16 +40,21 @@ class Answer:
         self._reader = EventReader()
         self._pieces: list[tuple[bytes, int]] = []
         self._before = self._after = ""
+        self._opening = self._closing = self._join = b""
+        self._near = False
 
-    def feed(self, data: bytes, at: int) -> None:
+    def feed(self, data: bytes, at: int) -> bool:
         """Take body bytes of a stream that arrived at `at`; a body that is no stream waits for `finish`.
 
-        Reading waits for some pieces: done at once it costs three times as much, in the middle of a measurement.
+        True once the first text is known: what follows has no time of its own but the end. Reading waits for what looks
+        like text, and then for some pieces: done at once it costs three times as much, in the middle of a measurement.
         """
         if self.stream:
             self._pieces.append((data, at))
-            if len(self._pieces) >= PIECES:
+            self._near = self._near or LIKE_TEXT.search(data) is not None
+            if (self._near and not self.text_ns) or len(self._pieces) >= PIECES:
                 self._read_pieces()
+        return bool(self.text_ns)
 
     def finish(self, body: bytes) -> None:
         """Read what is still unread, of a body that is no stream everything; the end of feeding."""
@@ -60,7 +66,8 @@ class Answer:
     def _read_pieces(self) -> None:
         feed = self._reader.feed
         for data, at in self._pieces:
-            for event in feed(data, at):
+            data = self._pass_alike(data, at)
+            for event in feed(data, at) if data else ():
                 self.events += 1
                 if event.type == "error":
                     self.error = True
@@ -69,6 +76,30 @@ class Answer:
                 else:
                     self._read_event(event.data, at)
         self._pieces.clear()
+
+    def _pass_alike(self, data: bytes, at: int) -> bytes:
+        """Read the events with which a piece begins that differ from the last one in their text alone; return the rest.
+
+        It proves what `_read_event` proves of one event, of all of them at once: what stands between the same
+        beginnings and ends is text and nothing else. With one exception in doubt, nothing is taken.
+        """
+        join = self._join
+        if not join or not data.startswith(self._opening) or not self._reader.between:
+            return data
+        texts = data.split(join)
+        texts[0] = texts[0][len(self._opening) :]
+        texts[-1], whole, rest = texts[-1].partition(self._closing)
+        if not whole:
+            rest = self._opening + texts.pop()
+        try:
+            said = b"".join(texts).decode()
+        except UnicodeDecodeError:
+            return data
+        if b"" in texts or not said or not said.isprintable() or '"' in said or "\\" in said:
+            return data
+        self.events += len(texts)
+        self.text_ns += [at] * len(texts)
+        return rest
 
     def whole(self, status: int | None) -> bool:
         """A first reading of a response that came complete: 2xx, no error, text, and its end said by the engine.
@@ -95,60 +126,79 @@ class Answer:
                 if text:
                     self.text_ns.append(at)
                 return
-        said = len(self.text_ns)
-        self._read(data, at)
-        if len(self.text_ns) > said:
+        if self._read(data, at):
             self._learn(data)
 
     def _learn(self, data: str) -> None:
-        """Remember what surrounds the text of a plain event: one choice, no finish, no usage, nothing but text."""
+        """Remember what surrounds the text of a plain event: one choice, no finish, no usage, nothing but text.
+
+        Without a backslash a quoted word is what it looks like, so the one `"content"` (or `"text"`) is the key of the
+        text that was just read, and what follows it up to the next quote is that text.
+        """
         self._before = self._after = ""
+        self._join = b""
         opening = OPENING.search(data)
-        if opening is None:
+        if opening is None or "\\" in data or data.count('"content"') + data.count('"text"') != 1:
             return
         end = data.find('"', opening.end())
-        before, after = data[: opening.end()], data[end:]
-        try:
-            probe = json.loads(before + MARK + after)
-            choice = probe["choices"][0]
-            said = choice["delta"]["content"] if "delta" in choice else choice["text"]
-        except (ValueError, RecursionError, LookupError, TypeError):
-            return
-        plain = len(probe["choices"]) == 1 and not isinstance(choice.get("finish_reason"), str)
-        if plain and said == MARK and probe.get("usage") is None and probe.get("error") is None:
-            self._before, self._after = before, after
+        self._before, self._after = data[: opening.end()], data[end:]
+        self._opening = b"data: " + self._before.encode()
+        self._closing = self._after.encode() + b"\n\n"
+        self._join = self._closing + self._opening
 
-    def _read(self, text: str | bytes, at: int | None) -> None:
+    def _read(self, text: str | bytes, at: int | None) -> bool:
+        """Read one JSON document; True when it is a plain event with text."""
         try:
-            found = json.loads(text)
+            found = parse(text)
         except (ValueError, RecursionError):
-            return
+            return False
         if not isinstance(found, dict):
-            return
+            return False
+        plain = True
         if found.get("error") is not None:
-            self.error = True
+            self.error, plain = True, False
         usage = found.get("usage")
+        if usage is not None:
+            plain = False
         if isinstance(usage, dict):
             self.prompt_tokens = _count(usage.get("prompt_tokens"))
             self.completion_tokens = _count(usage.get("completion_tokens"))
         choices = found.get("choices")
         said = thought = False
-        for choice in choices if isinstance(choices, list) else ():
+        if not isinstance(choices, list):
+            choices = []
+        for choice in choices:
             if isinstance(choice, dict):
                 reason = choice.get("finish_reason")
                 if isinstance(reason, str):
-                    self.finish_reason = reason
+                    self.finish_reason, plain = reason, False
                 delta = choice.get("delta" if self.stream else "message")
                 if isinstance(delta, dict):
                     said = said or _is_text(delta.get("content"))
                     thought = thought or _is_text(delta.get("reasoning_content")) or _is_text(delta.get("reasoning"))
                 else:
                     said = said or _is_text(choice.get("text"))
+        if thought and at is not None and self.reasoning_at is None and not self.text_ns:
+            self.reasoning_at = at
         self.said = self.said or said
         if said and at is not None:
             self.text_ns.append(at)
-        if thought and at is not None and self.reasoning_at is None:
-            self.reasoning_at = at
+        return plain and said and not thought and len(choices) == 1
+
+
+_scan: Callable[[str, int], tuple[object, int]] = vars(json.JSONDecoder())["scan_once"]
+
+
+def parse(text: str | bytes) -> object:
+    """`json.loads`, without its six calls around the parser where a text is what it mostly is. Raises ValueError."""
+    if isinstance(text, str) and text.startswith("{") and text.endswith("}"):
+        try:
+            found, end = _scan(text, 0)
+        except StopIteration:
+            raise ValueError("no JSON") from None
+        if end == len(text):
+            return found
+    return json.loads(text)
 
 
 def _is_text(value: object) -> bool:

@@ -18,6 +18,7 @@ import struct
 from time import monotonic_ns, sleep, time_ns
 
 TIMESPEC = struct.Struct("@qq")
+TIMESPEC_BYTES, unpack_timespec, SOL_SOCKET = TIMESPEC.size, TIMESPEC.unpack, socket.SOL_SOCKET
 STAMP_OPTION = 35
 """SO_TIMESTAMPNS of Linux on 64-bit machines, where time_t has 64 bits; Python has no name for it."""
 ANCILLARY_BYTES = socket.CMSG_SPACE(TIMESPEC.size) if hasattr(socket, "CMSG_SPACE") else 0
@@ -78,12 +79,16 @@ def request_stamps(connection: socket.socket) -> bool:
 
 
 class Receiver:
-    """Reads sockets into one buffer of its own, kept because a fresh one for each read costs more than the read."""
+    """Reads sockets into one buffer of its own, kept because a fresh one for each read costs more than the read.
 
-    __slots__ = ("_buffer", "_buffers", "_view", "bridge")
+    `read_ns` is the moment of the last read.
+    """
+
+    __slots__ = ("_buffer", "_buffers", "_view", "bridge", "read_ns")
 
     def __init__(self, bridge: WallBridge, size: int = 256 * 1024) -> None:
         self.bridge = bridge
+        self.read_ns = 0
         self._buffer = bytearray(size)
         self._buffers = (self._buffer,)
         self._view = memoryview(self._buffer)
@@ -95,13 +100,14 @@ class Receiver:
         """
         if not ANCILLARY_BYTES:
             count = connection.recv_into(self._buffer)
-            return bytes(self._view[:count]), self.bridge.now(), False
+            self.read_ns = self.bridge.now()
+            return bytes(self._view[:count]), self.read_ns, False
         count, ancillary, _flags, _address = connection.recvmsg_into(self._buffers, ANCILLARY_BYTES)
-        now = self.bridge.now()
+        now = self.read_ns = self.bridge.now()
         data = bytes(self._view[:count])
         for level, kind, content in ancillary:
-            if level == socket.SOL_SOCKET and kind == STAMP_OPTION and len(content) == TIMESPEC.size:
-                seconds, nanoseconds = TIMESPEC.unpack(content)
+            if kind == STAMP_OPTION and level == SOL_SOCKET and len(content) == TIMESPEC_BYTES:
+                seconds, nanoseconds = unpack_timespec(content)
                 at = self.bridge.monotonic(seconds * 1_000_000_000 + nanoseconds, now)
                 if at is not None:
                     return data, min(at, now), True

@@ -32,6 +32,7 @@ class ExactClient(Client):
         super().__init__(turns)
         self.adapter, self.expected = adapter, tuple(expected)
         self.method, self.head, self.body = b"", b"", b""
+        self.closing = False
 
     def on_headers_complete(self) -> None:
         self.method = self.parser.get_method()
@@ -43,6 +44,7 @@ class ExactClient(Client):
             for name, value in self.fields
             if name.lower() not in (b"transfer-encoding", b"content-length")
         ]
+        self.closing = not self.parser.should_keep_alive()
         lines = [b"POST %s HTTP/%s" % (self.target, self.parser.get_http_version().encode())]
         self.head, self.body = b"\r\n".join(lines + [b"%s: %s" % field for field in kept]), b""
 
@@ -56,30 +58,32 @@ class ExactClient(Client):
         if self.method != b"POST":
             super().on_message_complete()
             return
-        body = self.body
+        body, closing = self.body, self.closing
         head = self.head + b"\r\ncontent-length: %d\r\n\r\n" % len(body)
-        self.step(lambda: self.hold(head, body))
+        self.step(lambda: self.hold(head, body, closing))
 
-    def hold(self, head: bytes, body: bytes) -> None:
+    def hold(self, head: bytes, body: bytes, closing: bool) -> None:
         """Nothing else of this connection is looked at until the admission is decided."""
         self.sent_whole = True
-        task = asyncio.get_running_loop().create_task(self.admit(head, body))
+        task = asyncio.get_running_loop().create_task(self.admit(head, body, closing))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    async def admit(self, head: bytes, body: bytes) -> None:
+    async def admit(self, head: bytes, body: bytes, closing: bool) -> None:
+        """Ask the workers in turn; `closing` says that the client wants no more of this connection."""
         for _ in self.turns.workers:
             worker = self.turns.take(traffic=True)
             tokens = await ask_tokens(self.adapter, f"http://{worker[0]}:{worker[1]}", body)
             if self.transport.is_closing():
                 return
             if tokens.ids == self.expected:
-                self.begin_exchange(worker, b"POST", head)
+                self.begin_exchange(worker, b"POST", head, closing)
                 self.send(body)
                 self.end_request()
                 return
+        self.last = closing
         self.transport.write(NOT_ADMITTED)
-        self.next_exchange()
+        self.end_exchange(True)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -16,6 +16,8 @@ import hashlib
 import json
 import math
 import os
+import shutil
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -67,13 +69,17 @@ def instant(at: datetime | None = None) -> str:
 
 
 class Journal:
-    """The one writer of a run folder. Times are nanoseconds of `clock`, which must be monotonic."""
+    """The one writer of a run folder. Times are nanoseconds of `clock`, which must be monotonic.
+
+    Events and bodies may come from any thread; they are written one after the other.
+    """
 
     def __init__(self, folder: Path, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self.folder = folder
         self.clock = clock
         self.started_ns = clock()
         self.full = False
+        self.lock = threading.RLock()
         self.known: set[str] = set()
         self.unsynced: list[Path] = []
         self.descriptor = os.open(folder / "journal.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o644)
@@ -81,16 +87,17 @@ class Journal:
 
     def write(self, event: str, **fields: Any) -> None:
         """Appends one event. Raises DiskFull when not even the reserve had room for it."""
-        line = encode({"event": event, "t": Seconds(self.clock() - self.started_ns), **fields}) + "\n"
-        content = line.encode()
-        try:
-            self.append(content)
-        except OSError as error:
-            self.make_room(error)
+        with self.lock:
+            line = encode({"event": event, "t": Seconds(self.clock() - self.started_ns), **fields}) + "\n"
+            content = line.encode()
             try:
                 self.append(content)
-            except OSError as again:
-                raise self.refusal(again) from None
+            except OSError as error:
+                self.make_room(error)
+                try:
+                    self.append(content)
+                except OSError as again:
+                    raise self.refusal(again) from None
 
     def append(self, content: bytes) -> None:
         """One write of one whole line; a part of a line that found no room is taken back, being no event."""
@@ -103,7 +110,9 @@ class Journal:
     def body(self, content: bytes) -> str:
         """Stores a body once and returns its SHA-256."""
         name = hashlib.sha256(content).hexdigest()
-        if name not in self.known:
+        with self.lock:
+            if name in self.known:
+                return name
             try:
                 self.store(name, content)
             except OSError as error:
@@ -167,14 +176,17 @@ def open_run(
 ) -> Journal:
     """Makes `runs/<name>-<UTC stamp>/` with run.json, the campaign's bytes, the fixed `bodies` and the first event.
 
-    It appears whole: until then it has a name with a leading dot, which no reader takes for a run.
+    It appears whole: until then it has a name with a leading dot, which no reader takes for a run. When it cannot be
+    made, on a full disk for instance, nothing of it stays.
     """
     moment = at or datetime.now(timezone.utc)
     run = f"{name}-{moment.strftime('%Y%m%dt%H%M%S.%fz')}"
     folder, making = runs / run, runs / f".{run}"
+    journal, made = None, False
     try:
         runs.mkdir(parents=True, exist_ok=True)
         making.mkdir()
+        made = True
         for part in ("bodies", "witness/bodies", "logs"):
             (making / part).mkdir(parents=True)
         (making / ".reserve").write_bytes(bytes(RESERVE_BYTES))
@@ -190,7 +202,14 @@ def open_run(
         journal.write("run-started", startedAt=instant(moment), kind=kind)
         journal.unsynced = [folder / "bodies" / path.name for path in journal.unsynced]
         making.rename(folder)
-    except OSError as error:
+    except (OSError, DiskFull) as error:
+        # Nothing was recorded in it, and no reader would ever look at a name with a dot.
+        if journal is not None:
+            os.close(journal.descriptor)
+        if made:
+            shutil.rmtree(making, ignore_errors=True)
+        if isinstance(error, DiskFull):
+            raise
         raise EvidenceError(
             f"{folder}: the run folder cannot be made ({error.strerror}), expected a writable folder with space",
             "choose another folder with --runs",

@@ -39,6 +39,11 @@ class EventReader:
         self._after_cr = False
         self._at_start = True
 
+    @property
+    def between(self) -> bool:
+        """Whether the last event is over and nothing of a next one has come."""
+        return not (self._rest or self._data or self._type or self._after_cr or self._at_start)
+
     def feed(self, data: bytes, at: int = 0) -> list[Event]:
         """Take the next bytes, which arrived at `at`, and return the events that they completed."""
         if (

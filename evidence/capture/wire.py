@@ -2,7 +2,8 @@
 
 The clock starts just before `send` of the first byte and stops at the kernel's stamp of the last segment
 (`arrival`). Nothing of an HTTP library stands between: a request is one prepared piece of bytes, a response
-goes to `framing`. Nothing is retried, redirected or decompressed.
+goes to `framing`. Nothing is retried, redirected or decompressed. A call never waits: its owner (`batch`) tells it
+when its socket can be read or written, and when its time is over.
 """
 
 from __future__ import annotations
@@ -11,20 +12,22 @@ import asyncio
 import contextlib
 import errno
 import ipaddress
+import re
 import socket
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from os import strerror
 from time import monotonic_ns
 from typing import Literal
 
-from evidence.capture.arrival import request_stamps
+from evidence.capture import lateness
+from evidence.capture.arrival import Receiver, request_stamps
+from evidence.capture.endings import await_many
 from evidence.capture.framing import FramingError, Response
 from evidence.capture.request import Target
-from evidence.capture.sockets import Watch
 
 Transport = Literal["complete", "timeout", "closed-early", "failed"]
+HELD_MOST = 64
 Address = tuple[socket.AddressFamily, tuple[object, ...]]
 
 
@@ -39,150 +42,146 @@ def _numeric(host: str, port: int) -> Address | None:
     return socket.AF_INET6, (str(address), port, 0, 0)
 
 
-async def resolve(target: Target) -> list[Address]:
-    """Return the addresses of a target, a numeric one without asking anybody. Raises OSError."""
+async def resolve(target: Target) -> list[Address] | OSError:
+    """Return the addresses of a target, a numeric one without asking anybody, or why there are none."""
     numeric = _numeric(target.host, target.port)
     if numeric is not None:
         return [numeric]
-    found = await asyncio.get_running_loop().getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        return error
     return [(family, address) for family, _kind, _protocol, _name, address in found]
 
 
-async def connect(addresses: list[Address], timeout_seconds: float) -> socket.socket:
-    """Connect to the first address that answers. Raises OSError (TimeoutError after `timeout_seconds`)."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout_seconds
-    problem: OSError = OSError(errno.EADDRNOTAVAIL, "no address")
-    for family, address in addresses:
-        connection = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            connection.setblocking(False)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            request_stamps(connection)
-            code = connection.connect_ex(address)
-            if code == errno.EINPROGRESS:
-                # On this machine the handshake is over by now; asking again is cheaper than waiting.
-                code = connection.connect_ex(address)
-            if code in (errno.EINPROGRESS, errno.EALREADY):
-                await _writable(loop, connection, deadline)
-                code = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if code not in (0, errno.EISCONN):
-                raise OSError(code, strerror(code))
-        except OSError as error:
-            connection.close()
-            problem = error
-        except BaseException:
-            connection.close()
-            raise
-        else:
-            return connection
-    raise problem
-
-
-async def _writable(loop: asyncio.AbstractEventLoop, connection: socket.socket, deadline: float) -> None:
-    """Wait until the socket can be written to; raises TimeoutError (an OSError) at `deadline`."""
-    ready: asyncio.Future[bool] = loop.create_future()
-
-    def settle(writable: bool) -> None:
-        if not ready.done():
-            ready.set_result(writable)
-
-    loop.add_writer(connection.fileno(), settle, True)
-    timer = loop.call_at(deadline, settle, False)
-    try:
-        if not await ready:
-            raise TimeoutError(errno.ETIMEDOUT, "no connection within the time-out")
-    finally:
-        timer.cancel()
-        loop.remove_writer(connection.fileno())
-
-
-@dataclass
 class Call:
-    """One exchange over a connected socket, and all that is known of it at any moment.
+    """One exchange, from the connection on, and all that is known of it at any moment.
 
-    `on_body(data, at)` gets each read's body bytes with their arrival. Times are monotonic nanoseconds:
-    `started_ns` just before the first byte left, `last_ns` the last arrival, `ended_ns` the last byte of a
-    complete response, or the failure. `kernel` is False once any bytes came without a kernel stamp.
+    `on_body(data, at)` gets each read's body bytes with their arrival, and says whether from here on only the end has
+    a time of its own. With `patience`, a pattern without which bytes cannot lead to that, such a rest lies until it is
+    much or whole, and what comes before is dated at once but looked into later. `on_end(connection, since_ns)` is told
+    of a whole response that was read without patience, at once. Times are monotonic nanoseconds: `started_ns` just
+    before the first byte left (0 until then), `connected_ns` when the connection stood, `last_ns` the last arrival,
+    `ended_ns` the last byte of a complete response, or the failure. `kernel` is False once any bytes came without a
+    kernel stamp. `transport` is None while the call is open and then says how it ended, `error` why.
     """
 
-    connection: socket.socket
-    request: bytes
-    timeout_ns: int
-    watch: Watch
-    response: Response
-    on_body: Callable[[bytes, int], None]
-    started_ns: int = 0
-    last_ns: int = 0
-    ended_ns: int = 0
-    kernel: bool = True
-    transport: Transport | None = None
-    error: str | None = None
-    _sent: int = 0
-    _writing: bool = False
-    _over: asyncio.Future[None] = field(init=False)
-    _timer: asyncio.TimerHandle = field(init=False)
+    __slots__ = (
+        "_addresses", "_held", "_patience", "_receiver", "_sent", "began_ns", "connected_ns", "connection", "due_ns", "ended_ns", "error",
+        "kernel", "last_ns", "on_body", "on_end", "request", "response", "settled", "started_ns", "timeout_ns",
+        "transport", "waiting",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        request: bytes,
+        timeout_ns: int,
+        receiver: Receiver,
+        on_body: Callable[[bytes, int], bool],
+        *,
+        patience: re.Pattern[bytes] | None = None,
+        on_end: Callable[[socket.socket, int], None] | None = None,
+    ) -> None:
+        self.request, self.timeout_ns, self.on_body, self.on_end = request, timeout_ns, on_body, on_end
+        self.waiting, self.settled, self.kernel = False, False, True
+        self._patience, self._held = patience, list[tuple[bytes, int]]()
+        self.response = Response()
+        self.connection: socket.socket | None = None
+        self.began_ns = monotonic_ns()
+        self.due_ns = self.began_ns + timeout_ns
+        self.started_ns = self.connected_ns = self.last_ns = self.ended_ns = 0
+        self.transport: Transport | None = None
+        self.error: str | None = None
+        self._receiver, self._sent = receiver, 0
+        self._addresses: list[Address] = []
+
+    def connect(self, addresses: Sequence[Address] | OSError) -> bool:
+        """Begin to connect to the first address that answers; True when the connection stands already.
+
+        False means that it will be writable once it stands, or that it failed: then `transport` says so.
+        """
+        if isinstance(addresses, OSError):
+            return self._fail_connecting(addresses)
+        self._addresses = list(addresses)
+        return self._connect_next(OSError(errno.EADDRNOTAVAIL, "no address"))
+
+    def adopt(self, connection: socket.socket) -> None:
+        """Use a connection that stands already."""
+        self.connection = connection
+        self.connected_ns = monotonic_ns()
+
+    def _connect_next(self, problem: OSError) -> bool:
+        while self._addresses:
+            family, address = self._addresses.pop(0)
+            try:
+                connection = self.connection = socket.socket(family, socket.SOCK_STREAM)
+                connection.setblocking(False)
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                request_stamps(connection)
+                code = connection.connect_ex(address)
+                if code == errno.EINPROGRESS:
+                    # On this machine the handshake is over by now; asking again is cheaper than waiting.
+                    code = connection.connect_ex(address)
+                if code in (0, errno.EISCONN):
+                    self.connected_ns = monotonic_ns()
+                    return True
+                if code in (errno.EINPROGRESS, errno.EALREADY):
+                    return False
+                problem = OSError(code, strerror(code))
+            except OSError as error:
+                problem = error
+            self.close()
+        return self._fail_connecting(problem)
+
+    def _fail_connecting(self, problem: OSError) -> bool:
+        self._end("failed", f"connecting: {describe(problem)}", monotonic_ns())
+        return False
 
     def start(self) -> None:
         """Start the clock and send as much as the socket takes."""
-        loop = asyncio.get_running_loop()
-        self._over = loop.create_future()
-        self.watch.add(self.connection, self._read)
-        self._timer = loop.call_later(self.timeout_ns / 1e9, self._expire)
         self.started_ns = self.last_ns = monotonic_ns()
+        self.due_ns = self.started_ns + self.timeout_ns
         self._send()
-        if self._sent < len(self.request) and self.transport is None:
-            loop.add_writer(self.connection.fileno(), self._send)
-            self._writing = True
 
-    async def wait(self) -> None:
-        """Read until the end, however it ends: afterwards `transport` says how.
+    @property
+    def unsent(self) -> bool:
+        """Whether the call waits for its socket to become writable."""
+        return self.transport is None and self._sent < len(self.request)
 
-        Cancelled, it ends the exchange with what had arrived and lets the cancellation pass.
-        """
-        try:
-            await self._over
-        except asyncio.CancelledError:
-            self._drain()
-            self._break("cancelled before its end", monotonic_ns())
-            raise
-        finally:
-            self.stop()
-
-    def stop(self) -> None:
-        """Let go of the loop; the socket stays the caller's."""
-        self._timer.cancel()
-        self.watch.remove(self.connection)
-        if self._writing:
-            asyncio.get_running_loop().remove_writer(self.connection.fileno())
-            self._writing = False
+    def write(self) -> bool:
+        """Go on where the socket has become writable; True when a connection has just come to stand."""
+        if self.started_ns:
+            self._send()
+            return False
+        assert self.connection is not None
+        code = self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            self.close()
+            return self._connect_next(OSError(code, strerror(code)))
+        self.connected_ns = monotonic_ns()
+        return True
 
     def _send(self) -> None:
+        assert self.connection is not None
         try:
             self._sent += self.connection.send(memoryview(self.request)[self._sent :] if self._sent else self.request)
         except BlockingIOError:
             return
         except OSError as error:
             # The server may have answered before it stopped listening: what it said still counts.
-            self._drain()
+            self.drain()
             self._break(f"while sending: {describe(error)}", monotonic_ns())
-        else:
-            if self._sent < len(self.request):
-                return
-        if self._writing:
-            asyncio.get_running_loop().remove_writer(self.connection.fileno())
-            self._writing = False
 
-    def _read(self) -> bool:
+    def read(self) -> bool:
         """Read once (one wake-up takes what is there, so that others get their turn); False when nothing came."""
-        if self.transport is not None:
+        if self.transport is not None or self.connection is None:
             return False
         try:
-            data, at, kernel = self.watch.receiver.read(self.connection)
+            data, at, kernel = self._receiver.read(self.connection)
         except BlockingIOError:
             return False
         except OSError as error:
-            self._break(describe(error), self.watch.receiver.bridge.now())
+            self._break(describe(error), self._receiver.bridge.now())
             return False
         if at > self.started_ns + self.timeout_ns:
             self._time_out()
@@ -190,49 +189,94 @@ class Call:
             # Segments may overtake each other: bytes are there for a reader only when all before them are.
             self.last_ns = at = max(at, self.last_ns)
             self.kernel = self.kernel and kernel
+            if kernel and not self.settled:
+                lateness.note_read(self._receiver.read_ns - at)
+            if self._patience is not None and not self.settled:
+                if len(self._held) < HELD_MOST and not self._patience.search(data):
+                    self._held.append((data, at))
+                    return True
+                self._take_held()
             self._take(data, at)
-        elif self.response.status is None:
+        else:
+            self._close_at(at)
+        return bool(data)
+
+    def _close_at(self, at: int) -> None:
+        """The server has closed, at `at`."""
+        self._take_held()
+        if self.response.status is None:
             self._break("the server closed before a response head", at)
         elif self.response.until_close:
             self._end("complete", None, self.last_ns)
         else:
             self._break("the server closed before the end of the response", at)
-        return bool(data)
+
+    def _take_held(self) -> None:
+        held, self._held = self._held, []
+        for data, at in held:
+            if self.transport is None:
+                self._take(data, at)
 
     def _take(self, data: bytes, at: int) -> None:
-        known = len(self.response.body)
+        response = self.response
+        known = len(response.body)
         try:
-            brought = self.response.feed(data)
+            brought = response.feed(data)
         except FramingError as error:
-            if len(self.response.body) > known:
-                self.on_body(bytes(self.response.body[known:]), at)
+            if len(response.body) > known:
+                self.on_body(bytes(response.body[known:]), at)
             self._break(str(error), at)
             return
-        if brought:
-            self.on_body(brought, at)
-        if self.response.complete:
-            self._end("complete", "bytes followed the end of the response" if self.response.excess else None, at)
+        if brought and self.on_body(brought, at):
+            self.settled = True
+        if response.complete:
+            if self.on_end is not None:
+                assert self.connection is not None
+                self.on_end(self.connection, monotonic_ns() - at)
+            self._end("complete", "bytes followed the end of the response" if response.excess else None, at)
+        elif self.settled and self._patience is not None and not self.waiting:
+            assert self.connection is not None
+            self.waiting = await_many(self.connection)
 
-    def _drain(self) -> None:
-        """Take what the kernel already holds: it arrived, whether or not the loop came to it in time."""
-        while self._read():
+    def drain(self) -> None:
+        """Take what the kernel already holds: it arrived, whether or not its owner came to it in time."""
+        while self.started_ns and self.read():
             pass
 
-    def _expire(self) -> None:
-        self._drain()
-        self._time_out()
+    def expire(self) -> None:
+        """End the call because its time is over, with what had arrived until then."""
+        self.drain()
+        if self.started_ns:
+            self._time_out()
+        else:
+            self._fail_connecting(TimeoutError(errno.ETIMEDOUT, "no connection within the time-out"))
+
+    def cancel(self) -> None:
+        """End the call because nobody wants it any more, with what had arrived until then."""
+        self.drain()
+        self._break("cancelled before its end", monotonic_ns())
+
+    def look(self) -> None:
+        """Look into what lies unread or was put off."""
+        self.drain()
+        self._take_held()
+
+    @property
+    def resting(self) -> bool:
+        """Whether something lies unread or was put off, so that the end may have come unseen."""
+        return self.waiting or bool(self._held)
 
     def _time_out(self) -> None:
+        self._take_held()
         self._end("timeout", f"no end within {self.timeout_ns / 1e9:g} s", monotonic_ns())
 
     def _break(self, why: str, at: int) -> None:
+        self._take_held()
         self._end("failed" if self.response.status is None else "closed-early", why, at)
 
     def _end(self, transport: Transport, why: str | None, at: int) -> None:
         if self.transport is None:
             self.transport, self.error, self.ended_ns = transport, why, max(at, self.last_ns)
-            if not self._over.done():
-                self._over.set_result(None)
 
     def reusable(self) -> bool:
         """True when the connection may carry another request: a framed end, nothing after it, all sent."""
@@ -241,8 +285,16 @@ class Call:
             and self.response.keep_alive
             and not self.response.excess
             and self._sent >= len(self.request)
+            and self.connection is not None
             and is_quiet(self.connection)
         )
+
+    def close(self) -> None:
+        """Close the connection without a complaint."""
+        if self.connection is not None:
+            with contextlib.suppress(OSError):
+                self.connection.close()
+            self.connection = None
 
 
 def is_quiet(connection: socket.socket) -> bool:
@@ -260,9 +312,3 @@ def describe(error: OSError) -> str:
     """Say what went wrong on a socket, the same on every machine."""
     name = errno.errorcode.get(error.errno or 0, type(error).__name__)
     return f"{name.lower()}: {(error.strerror or str(error)).lower()}"
-
-
-def close(connection: socket.socket) -> None:
-    """Close without a complaint."""
-    with contextlib.suppress(OSError):
-        connection.close()

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -177,6 +178,63 @@ def test_a_runs_folder_that_cannot_be_written_is_refused(tmp_path: Path, campaig
     (tmp_path / "runs").write_text("a file")
     with pytest.raises(EvidenceError, match="the run folder cannot be made"):
         open_run(tmp_path / "runs", campaign, "tiny-rr", "attempt")
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        pytest.param(500_000, id="no-room-for-the-reserve"),
+        pytest.param(1_500_000, id="no-room-for-a-body"),
+    ],
+)
+def test_a_run_folder_that_finds_no_room_leaves_nothing(tmp_path: Path, campaign: Campaign, limit: int) -> None:
+    """A real limit of the system on file sizes, in a process of its own."""
+    program = f"""
+import resource, signal
+from pathlib import Path
+from evidence.campaign import read_campaign
+from evidence.capture.journal import open_run
+from evidence.errors import EvidenceError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+campaign = read_campaign(Path({str(campaign.path)!r}))
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+try:
+    open_run(Path({str(tmp_path / "runs")!r}), campaign, "tiny-rr", "attempt", bodies=[b"x" * 2_000_000])
+except EvidenceError as error:
+    print(error.code, error.message)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("4 ")
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_the_folder_of_another_run_is_left_alone(tmp_path: Path, campaign: Campaign) -> None:
+    at = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
+    other = tmp_path / "runs" / ".tiny-rr-20260102t030405.000006z"
+    other.mkdir(parents=True)
+    (other / "run.json").touch()
+    with pytest.raises(EvidenceError, match="the run folder cannot be made"):
+        open_run(tmp_path / "runs", campaign, "tiny-rr", "attempt", at)
+    assert (other / "run.json").exists()
+
+
+def test_events_and_bodies_may_come_from_any_thread(tmp_path: Path, campaign: Campaign) -> None:
+    journal = open_run(tmp_path / "runs", campaign, "tiny-rr", "attempt")
+
+    def record(number: int) -> None:
+        for part in range(50):
+            journal.write("offer", offer=f"{number}-{part}", requestSha256=journal.body(b"%d" % part))
+
+    threads = [threading.Thread(target=record, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    journal.close()
+    events = read_journal(journal.folder)
+    assert len({event.get("offer") for event in events}) == 201
+    assert [event["t"] for event in events] == sorted(event["t"] for event in events)
+    assert len(list((journal.folder / "bodies").iterdir())) == 50
 
 
 def test_instants_are_in_utc() -> None:
