@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -928,10 +929,20 @@ def to_bytes(record: Any) -> bytes:
 _CANONICAL = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATACLASS
 
 
+@functools.cache
+def _taker(kind: type) -> Callable[[Any], dict[str, Any]]:
+    """What takes a record of this kind apart, in one call for all fields: a package has tens of thousands of rows."""
+    fields, names = zip(*_fields(kind), strict=True)
+    if len(fields) == 1:
+        return lambda record: {names[0]: getattr(record, fields[0])}
+    values = operator.attrgetter(*fields)
+    return lambda record: dict(zip(names, values(record)))  # noqa: B905  # the same fields on both sides
+
+
 def _one_level(value: Any) -> Any:
     """What orjson cannot write by itself, one level of it; it comes back for what is inside."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {name: getattr(value, field) for field, name in _fields(type(value))}
+        return _taker(type(value))(value)
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Sequence):

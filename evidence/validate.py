@@ -15,21 +15,19 @@ never run.
 
 from __future__ import annotations
 
-import functools
 import gc
-import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from evidence import shapes, shipped, toolsets
-from evidence.archive import folder, inputs, layout, reader, strictjson, sums
-from evidence.archive.grammar import LIMITS, SUMS_NAME, Refusal
+from evidence import shipped, toolsets
+from evidence.archive import folder, inputs, layout, reader, sums
+from evidence.archive.grammar import SUMS_NAME, Refusal
 from evidence.archive.unpack import unpack
 from evidence.errors import EvidenceError
+from evidence.examining import Aside, Examined, as_findings, wanted
 from evidence.progress import Progress
 from evidence.verdict import Finding, Stage, Validation, unreadable
 
@@ -71,32 +69,16 @@ def _examine(
     path: Path, detached: bool, source_root: Path | None, mutation: str | None, run: bool, progress: Progress
 ) -> Validation:
     validation = Validation(str(path))
-    examined = _Examined()
     collects = gc.isenabled()
     gc.disable()  # parsed files hold no cycles, and looking for some costs a tenth of the time
     handle = None if path.is_dir() else reader.open_archive(path)
     try:
-        progress.phase("members, checksums and schemas")
-        if handle is None:
-            reading = folder.read_folder(path, examine=examined.take, wanted=_wanted)
-        else:
-            reading = reader.read_archive(handle, path.name, examine=examined.take, wanted=_wanted)
-            validation.facts |= {"archive SHA-256": reading.tgz_sha256, "tar SHA-256": reading.tar_sha256 or "unknown"}
-            digests = _digests(path, reading, detached)
-            if digests is not None:
-                validation.stages.append(digests)
-        members = Stage("members", max(1, len(reading.members)), len(reading.members), _findings(reading.findings))
-        validation.stages.append(members)
+        aside = handle is not None and reader.pays(os.fstat(handle).st_size)
+        with Aside() if aside else Examined() as examined:
+            progress.phase("members, checksums and schemas")
+            reading = _read(validation, handle, path, detached, examined)
         if not reading.complete:
             return validation
-        members.note = f"{reading.payload_bytes} bytes"
-        examined.close(reading.members)
-        validation.stages += [
-            _checksums(reading, examined),
-            examined.stage,
-            _trusted(reading),
-            _inputs(reading, examined, handle is not None),
-        ]
         progress.advance()
         if source_root is not None:
             progress.phase("retained files")
@@ -113,12 +95,24 @@ def _examine(
             os.close(handle)
 
 
-def _wanted(name: bytes) -> bool:
-    return name.endswith((b".json", b"/SHA256SUMS")) or (name.endswith(b"/README.md") and name.count(b"/") == 1)
-
-
-def _findings(refusals: Iterable[Refusal]) -> list[Finding]:
-    return [Finding(one.code, one.place, one.found, one.expected) for one in refusals]
+def _read(validation: Validation, handle: int | None, path: Path, detached: bool, examined: Examined) -> reader.Reading:
+    """Read folder or archive once, and add every stage that needs nothing else."""
+    if handle is None:
+        reading = folder.read_folder(path, examine=examined.take, wanted=wanted)
+    else:
+        reading = reader.read_archive(handle, path.name, examine=examined.take, wanted=wanted)
+        validation.facts |= {"archive SHA-256": reading.tgz_sha256, "tar SHA-256": reading.tar_sha256 or "unknown"}
+        digests = _digests(path, reading, detached)
+        if digests is not None:
+            validation.stages.append(digests)
+    members = Stage("members", max(1, len(reading.members)), len(reading.members), as_findings(reading.findings))
+    validation.stages.append(members)
+    if reading.complete:
+        members.note = f"{reading.payload_bytes} bytes"
+        checksums, trusted = _checksums(reading, examined), _trusted(reading)
+        examined.close(reading.members)
+        validation.stages += [checksums, examined.stage, trusted, _inputs(reading, examined, handle is not None)]
+    return reading
 
 
 def _digests(path: Path, reading: reader.Reading, required: bool) -> Stage | None:
@@ -138,7 +132,7 @@ def _digests(path: Path, reading: reader.Reading, required: bool) -> Stage | Non
         try:
             stated = sums.read_detached(file, name)
         except Refusal as refusal:
-            stage.findings += _findings([refusal])
+            stage.findings += as_findings([refusal])
             continue
         agrees[name] = stated == digest
         stage.verified += stated == digest
@@ -153,25 +147,24 @@ def _digests(path: Path, reading: reader.Reading, required: bool) -> Stage | Non
     return stage if stage.expected else None
 
 
-def _checksums(reading: reader.Reading, examined: _Examined) -> Stage:
+def _checksums(reading: reader.Reading, examined: Examined) -> Stage:
     stage = Stage("checksums", len(reading.members) - (SUMS_NAME in reading.members))
     stated = reading.members.get(SUMS_NAME)
-    right = sums.render(reading.members)
     if stated is None:
         stage.findings.append(Finding("sums-missing", SUMS_NAME, "no such file", "the checksums of every file"))
-    elif hashlib.sha256(right).hexdigest() == stated and right:
+    elif stage.expected and sums.digest(reading.members) == stated:
         stage.verified = stage.expected
     elif examined.sums is None:
         stage.findings.append(Finding("sums-mismatch", SUMS_NAME, "not the checksums of what is here", "those"))
     else:
-        stage.findings = _findings(sums.compare(examined.sums, reading.members))
+        stage.findings = as_findings(sums.compare(examined.sums, reading.members))
     return stage
 
 
 def _trusted(reading: reader.Reading) -> Stage:
     """The package's verifiers, proxy and schemas are the shipped ones or a published set, and no other code is there."""
     trusted = toolsets.current()
-    inside = {name: digest for name, digest in reading.members.items() if _is_tool(name) or name in trusted}
+    inside = {name: digest for name, digest in reading.members.rows() if _is_tool(name) or name in trusted}
     release = toolsets.published().get(toolsets.digest(inside))
     if release is not None and inside != trusted:
         note = f"tools as published by release {release}; the ones shipped here are run"
@@ -195,12 +188,12 @@ def _is_tool(name: str) -> bool:
     return name.endswith((".py", ".pyc", ".so")) or name.startswith(("checking/", "schemas/"))
 
 
-def _inputs(reading: reader.Reading, examined: _Examined, packed: bool) -> Stage:
+def _inputs(reading: reader.Reading, examined: Examined, packed: bool) -> Stage:
     stage = Stage("inputs")
     stage.expected, stage.verified, refusals = inputs.check(
         examined.kept, reading.members, reading.top if packed else None, examined.guide
     )
-    stage.findings = _findings(refusals)
+    stage.findings = as_findings(refusals)
     for name in reading.members:
         if not (_is_tool(name) or layout.is_known(name) or name in toolsets.current()):
             stage.findings.append(Finding("file-unknown", name, "a file of no kind", "a path of the package tree"))
@@ -216,7 +209,7 @@ def _retained(root: Path, archive: str, reading: reader.Reading) -> Stage:
         wanted=lambda name: name.endswith((b"package/README.md", b"package/SHA256SUMS")),
     )
     required = {name for name in reading.members if layout.is_retained(name)}
-    stage = Stage("retained", len(required | set(kept.members)), findings=_findings(kept.findings))
+    stage = Stage("retained", len(required | set(kept.members)), findings=as_findings(kept.findings))
     if not kept.complete:
         return stage
     for name in sorted(required | set(kept.members)):
@@ -229,101 +222,13 @@ def _retained(root: Path, archive: str, reading: reader.Reading) -> Stage:
             stage.findings.append(Finding("retained-differs", name, f"SHA-256 {found}", f"{right} as in the archive"))
         else:
             stage.verified += 1
-    stage.findings += _findings(sums.compare(texts.get(SUMS_NAME, b""), kept.members, f"{root.name}/{SUMS_NAME}"))
+    stage.findings += as_findings(sums.compare(texts.get(SUMS_NAME, b""), kept.members, f"{root.name}/{SUMS_NAME}"))
     guide = texts.get("README.md", b"").decode(errors="replace")
     for fact, what in ((archive, "archive's name"), (reading.tgz_sha256, "archive's SHA-256"),
                        (f"{len(reading.members)} files", "number of files")):  # fmt: skip
         if fact not in guide.replace(",", ""):
             stage.findings.append(Finding("retained-guide", "README.md", f"no word of the {what}", fact))
     return stage
-
-
-class _Examined:
-    """What is learned of JSON files while they pass: nothing but small facts is kept."""
-
-    def __init__(self) -> None:
-        self.stage = Stage("schemas")
-        self.sums: bytes | None = None
-        self.guide = b""
-        self.kept: dict[str, Any] = {}
-        self._judged = 0
-
-    def take(self, name: str, content: bytes) -> None:
-        """Judge one JSON file, or keep `SHA256SUMS`; what is wrong becomes a finding of the stage."""
-        if not name.endswith(".json"):
-            self.sums = content if name == SUMS_NAME else self.sums
-            self.guide = content if name == "README.md" else self.guide
-            return
-        schema = layout.schema_of(name)
-        self._judged += 1
-        if schema == layout.ORIGINAL:
-            return
-        self.stage.expected += 1
-        try:
-            value = strictjson.parse(content, name)
-        except Refusal as refusal:
-            self.stage.findings += _findings([refusal])
-            return
-        if schema is None:
-            self.stage.findings.append(
-                Finding("schema-unknown", name, "a JSON file of no kind", "a path of the package tree")
-            )
-            return
-        faults = [] if _acceptor(schema)(value) else list(_judge(schema, value, name))
-        self.stage.findings += faults
-        self.stage.verified += not faults
-        if not faults and inputs.is_wanted(name):
-            self.kept[name] = value
-
-    def close(self, members: Iterable[str]) -> None:
-        """Name what was too large to be looked at; nothing is passed over in silence."""
-        unseen = sum(name.endswith(".json") for name in members) - self._judged
-        if unseen:
-            self.stage.expected += unseen
-            limit = f"at most {LIMITS.json_bytes} bytes each"
-            self.stage.findings.append(Finding("limit-json", "package", f"{unseen} JSON files over the limit", limit))
-
-
-@functools.cache
-def _schemas() -> dict[str, Any]:
-    files = shipped.files()
-    return {name.partition("/")[2]: json.loads(data) for name, data in files.items() if name.startswith("schemas/")}
-
-
-@functools.cache
-def _acceptors() -> shapes.Acceptors:
-    return shapes.Acceptors(_schemas())
-
-
-@functools.cache
-def _acceptor(name: str) -> Callable[[Any], bool]:
-    accept = _acceptors().find(f"{name}.schema.json")
-    return accept if accept is not None else lambda _: False
-
-
-@functools.cache
-def _validator(name: str) -> Any:
-    import jsonschema
-    import referencing
-
-    rows = [(key, referencing.Resource.from_contents(schema)) for key, schema in _schemas().items()]
-    registry: Any = referencing.Registry().with_resources(rows)
-    return jsonschema.Draft202012Validator(_schemas()[f"{name}.schema.json"], registry=registry)
-
-
-def _judge(name: str, value: Any, place: str) -> Iterable[Finding]:
-    """Yield what jsonschema says, at most twenty findings a file, each with its JSON pointer."""
-    for count, error in enumerate(_validator(name).iter_errors(value)):
-        if count == 20:
-            yield Finding("schema-more", place, "more than 20 findings", "none")
-            return
-        pointer = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in error.absolute_path)
-        rule = f"{error.validator} {json.dumps(error.validator_value)[:120]}"
-        yield Finding(f"schema-{_kebab(error.validator)}", f"{place}#{pointer}", error.message[:200], rule)
-
-
-def _kebab(word: str) -> str:
-    return "".join(f"-{one.lower()}" if one.isupper() else one for one in word)
 
 
 def _run(

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from evidence import validate
+from evidence import examining
 from evidence.archive import gzipframe, strictjson, sums
 from evidence.archive.grammar import Refusal
 from evidence.archive.tarwalk import walk
@@ -99,7 +99,7 @@ def read_json(data: bytes) -> None:
 
 def judge_json(data: bytes) -> None:
     """Any JSON in place of any package file ends in findings."""
-    examined = validate._Examined()
+    examined = examining.Examined()
     for name in ("manifest.json", "results/settings/a/samples.json", "results/lifecycle/a.json", "recipes.json"):
         examined.take(name, data)
 

@@ -37,7 +37,7 @@ def read_folder(
         names = Names()
         for name, digest in sorted(found):
             names.add(name, name[len(_TOP) :].decode())
-            reading.members[name[len(_TOP) :].decode()] = digest
+            reading.members.add(name[len(_TOP) :].decode(), digest)
         if not found:
             raise Refusal("empty", path.name, "no files", "at least one")
         reading.complete = True

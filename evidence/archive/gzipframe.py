@@ -14,7 +14,8 @@ from typing import Any
 from evidence.archive.grammar import GZIP_HEADER, LIMITS, Limits, Refusal
 
 TAKE = 32 << 10
-GIVE = 512 << 10
+GIVE = 256 << 10
+"""What is inflated at once is hashed and copied too; this much stays in a processor's own cache meanwhile."""
 _RESERVED, _EXTRA, _NAME, _COMMENT, _CHECK = 0xE0, 0x04, 0x08, 0x10, 0x02
 
 

@@ -21,10 +21,11 @@ from typing import Any
 
 from evidence.archive.grammar import LIMITS, Limits, Refusal
 from evidence.archive.gzipframe import GIVE, Frame
+from evidence.archive.members import Members
 from evidence.archive.tarwalk import walk
 from evidence.errors import EvidenceError
 
-_SLOTS = 8
+_SLOTS = 16
 _FORK_FROM = 1 << 20
 """Compressed bytes from which a second process pays for its start."""
 Examine = Callable[[str, bytes], None]
@@ -40,7 +41,7 @@ class Reading:
 
     name: str
     top: str = ""
-    members: dict[str, str] = field(default_factory=dict)
+    members: Members = field(default_factory=Members)
     payload_bytes: int = 0
     tgz_sha256: str = ""
     tgz_bytes: int = 0
@@ -124,13 +125,13 @@ def _stream_name(name: str) -> str:
 
 
 def _follow(reading: Reading, members: Iterator[Any], examine: Examine | None) -> None:
-    known, cut, end = reading.members, 0, 0
+    add, cut, end = reading.members.add, 0, 0
     for path, size, offset, digest, content in members:
         if not cut:
             reading.top = path[: path.index(b"/")].decode()
             cut = len(reading.top) + 1
         below = path[cut:].decode()
-        known[below] = digest
+        add(below, digest)
         reading.payload_bytes += size
         end = offset + 512 + size + (-size % 512)
         if content is not None and examine is not None:
@@ -141,13 +142,18 @@ def _follow(reading: Reading, members: Iterator[Any], examine: Examine | None) -
     reading.tar_bytes = end + 1024
 
 
+def pays(size: int) -> bool:
+    """Tell whether another process pays for its start, for an archive of so many bytes on this machine."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    # A fork beside other threads may inherit a held lock.
+    return usable > 1 and size >= _FORK_FROM and threading.active_count() == 1
+
+
 def _source(
     handle: int, name: str, size: int, codec: Any, limits: Limits, processes: int | None, facts: _Facts
 ) -> Generator[Any, None, None]:
     if processes is None:
-        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        # A fork beside other threads may inherit a held lock.
-        processes = 2 if usable > 1 and size >= _FORK_FROM and threading.active_count() == 1 else 1
+        processes = 2 if pays(size) else 1
     return (_beside if processes == 2 else _here)(handle, name, size, codec, limits, facts)
 
 

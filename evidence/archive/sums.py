@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from evidence.archive.grammar import SUMS_NAME, Refusal, name_fault, show
+from evidence.archive.members import Members
 
 _LINE = re.compile(rb"([0-9a-f]{64})  ([^\0]+)")
 _MOST = 50
 """Findings about one file; the rest are counted."""
+_TOGETHER = 1024
 
 
 def render(members: Mapping[str, str]) -> bytes:
     """Return the one right `SHA256SUMS` for members (name -> digest), whatever order they come in."""
     names = sorted(name for name in members if name != SUMS_NAME)
     return "".join([f"{members[name]}  {name}\n" for name in names]).encode()
+
+
+def digest(members: Members) -> str:
+    """Return the SHA-256 of the one right `SHA256SUMS` for members that came sorted by name; none of it is held."""
+    whole, lines = hashlib.sha256(), list[str]()
+    for name, value in members.rows():
+        if name != SUMS_NAME:
+            lines.append(f"{value}  {name}\n")
+        if len(lines) >= _TOGETHER:
+            whole.update("".join(lines).encode())
+            lines.clear()
+    whole.update("".join(lines).encode())
+    return whole.hexdigest()
 
 
 def compare(content: bytes, members: Mapping[str, str], place: str = SUMS_NAME) -> list[Refusal]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
+from zlib import adler32
 
 from evidence.archive import grammar
 from evidence.archive.grammar import BLOCK, LIMITS, Names, Refusal, show
@@ -104,7 +105,7 @@ def walk(
         except ValueError:
             break
         if (
-            folder.form % (tail.ljust(folder.room, b"\0"), size, folder.total + sum(tail) + sum(digits)) == block
+            folder.form % (tail.ljust(folder.room, b"\0"), size, folder.total + _sum(tail + digits)) == block
             and size >= 0
             and names.add_sibling(tail, folder.shortest)
         ):
@@ -149,6 +150,11 @@ def walk(
         _end(stream, name, offset, block, names.count)
     else:
         raise diagnose(block, name, offset)
+
+
+def _sum(short: bytes) -> int:
+    """The sum of at most 256 bytes: Adler-32 begins with it, at a fifth of the cost of `sum` (RFC 1950, section 9)."""
+    return (adler32(short) & 0xFFFF) - 1
 
 
 @dataclass(frozen=True)

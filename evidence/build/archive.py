@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
+import errno
 import os
 import tempfile
-import zlib
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, Protocol
 
 from evidence.archive import grammar
 from evidence.archive.grammar import LIMITS, Refusal
+from evidence.build.deflating import Deflater
 from evidence.errors import EvidenceError
-
-try:
-    from isal.isal_zlib import crc32  # the same sum in a third of the time
-except ImportError:
-    from zlib import crc32
-
-LEVEL = 6
-_PIECE = 1 << 20
-_WINDOW = 1 << 15
-_LAST_BLOCK = b"\x03\x00"
-"""The empty last block of a deflate stream (RFC 1951, 3.2.6): final, fixed codes, end of block."""
 
 
 class Piece(NamedTuple):
@@ -39,9 +26,11 @@ class Piece(NamedTuple):
 
     def read(self) -> bytes:
         """Return them."""
-        with Path(self.path).open("rb") as file:
-            file.seek(self.start)
-            return file.read(self.size)
+        handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.pread(handle, self.size, self.start)
+        finally:
+            os.close(handle)
 
 
 Content = bytes | Path | str | Piece
@@ -84,14 +73,25 @@ def write_archive(
     except Refusal as refusal:
         raise _refused(refusal) from None
     except OSError as error:
-        raise EvidenceError(f"{path}: cannot be written: {error.strerror or error}", "is there room?") from error
+        raise unwritable(path, error) from error
     return digest
+
+
+def unwritable(path: Path, error: OSError) -> EvidenceError:
+    """The refusal that a failed write becomes: where, why, and what to do about it."""
+    reason = error.strerror or str(error)
+    hint = "choose another folder with --output, or get the right to write there"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        hint = "make room there (a build needs as much as the archive and the package's JSON files), or choose another disk with --output"
+    return EvidenceError(f"{path}: cannot be written: {reason}", hint)
 
 
 def write_stream(entries: Iterable[tuple[str, Content]], top: str) -> Iterator[bytes]:
     """Yield the tar stream of entries whose names are known to fit, in pieces of any length."""
     rows = sorted(((f"{top}/{name}".encode(), content) for name, content in entries), key=lambda entry: entry[0])
-    return _stream(rows, Path(f"{top}.tar"))
+    parts = _Parts()
+    _stream(rows, Path(f"{top}.tar"), parts)
+    return iter(parts)
 
 
 def _checked(rows: Iterable[_Row], names: grammar.Names, path: Path) -> Iterator[_Row]:
@@ -149,26 +149,15 @@ def _refused(refusal: Refusal) -> EvidenceError:
 
 
 def _write(rows: Iterable[_Row], file: BinaryIO, path: Path) -> ArchiveDigest:
-    stream, names = hashlib.sha256(), grammar.Names()
-    total = 0
-    deflater = _Deflater(file)
-    try:
-        for piece in _gather(_stream(_checked(rows, names, path), path)):
-            stream.update(piece)
-            total += len(piece)
-            if total > LIMITS.total_bytes:
-                raise EvidenceError(
-                    f"{path.name}: limit-total: more than {LIMITS.total_bytes} bytes", "split the campaign", code=1
-                )
-            deflater.put(piece)
+    names = grammar.Names()
+    with Deflater(file) as deflater:
+        _stream(_checked(rows, names, path), path, deflater)
         if not names.count:
             raise EvidenceError(
                 f"{path.name}: no members, expected at least one", "an empty archive proves nothing", code=1
             )
-        packed, size = deflater.finish()
-    except BaseException:
-        deflater.abandon()
-        raise
+        deflater.finish()
+    total, size = deflater.length, deflater.size
     if total > LIMITS.inflated(size):
         raise EvidenceError(
             f"{path.name}: limit-ratio: {total} bytes deflate to {size}, expected at most {LIMITS.ratio} to 1",
@@ -181,45 +170,51 @@ def _write(rows: Iterable[_Row], file: BinaryIO, path: Path) -> ArchiveDigest:
             "a reader would refuse this archive: one member more for every 64 bytes",
             code=1,
         )
-    return ArchiveDigest(stream.hexdigest(), packed, names.count, total, size)
+    return ArchiveDigest(deflater.stream_sha256, deflater.sha256, names.count, total, size)
 
 
-def _gather(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Cut the stream into pieces of one size, whatever parts it comes in; the last one may be shorter."""
-    waiting: list[bytes] = []
-    size = 0
-    for part in parts:
-        waiting.append(part)
-        size += len(part)
-        if size >= _PIECE:
-            joined = b"".join(waiting)
-            whole = size - size % _PIECE
-            for start in range(0, whole, _PIECE):
-                yield joined[start : start + _PIECE]
-            waiting, size = [joined[whole:]], size - whole
-    if size:
-        yield b"".join(waiting)
+class _Sink(Protocol):
+    """Takes a tar stream in parts."""
+
+    def put(self, part: bytes) -> None: ...
+
+    def pull(self, handle: int, size: int) -> int:
+        """Take `size` bytes from a descriptor; return how many were there."""
 
 
-def _stream(rows: Iterable[_Row], path: Path) -> Iterator[bytes]:
-    """Yield the tar stream: header, content, padding of every member, then the end marker."""
+class _Parts(list[bytes]):
+    """A stream in memory."""
+
+    put = list.append
+
+    def pull(self, handle: int, size: int) -> int:
+        self.append(os.read(handle, size))
+        return len(self[-1])
+
+
+def _stream(rows: Iterable[_Row], path: Path, sink: _Sink) -> None:
+    """Give the tar stream to the sink: header, content, padding of every member, then the end marker."""
+    total = 0
     for name, content in rows:
-        if isinstance(content, bytes):
-            yield _header(name, len(content), path)
-            yield content
-            size = len(content)
-        elif isinstance(content, Piece):
-            size = content.size
-            yield _header(name, size, path)
-            yield content.read()
+        if isinstance(content, (Path, str)):
+            size = _file(name, content, path, sink)
         else:
-            size = yield from _file(name, content, path)
-        yield bytes(grammar.padding(size))
-    yield grammar.END
+            data = content if isinstance(content, bytes) else content.read()
+            size = len(data)
+            sink.put(_header(name, size, path))
+            sink.put(data)
+        padding = grammar.padding(size)
+        sink.put(bytes(padding))
+        total += grammar.BLOCK + size + padding
+        if total > LIMITS.total_bytes:
+            raise EvidenceError(
+                f"{path.name}: limit-total: more than {LIMITS.total_bytes} bytes", "split the campaign", code=1
+            )
+    sink.put(grammar.END)
 
 
-def _file(name: bytes, content: Path | str, path: Path) -> Generator[bytes, None, int]:
-    """Yield header and content of a member that is a file of its own; return its size."""
+def _file(name: bytes, content: Path | str, path: Path, sink: _Sink) -> int:
+    """Give header and content of a member that is a file of its own; return its size."""
     # No link is followed and no FIFO is waited for: what is published is what lies at this name.
     try:
         handle = os.open(content, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -230,14 +225,10 @@ def _file(name: bytes, content: Path | str, path: Path) -> Generator[bytes, None
         if facts.st_mode & 0o170000 != 0o100000:
             raise EvidenceError(f"{content}: not a regular file", "only regular files are packed", code=1)
         size = facts.st_size
-        yield _header(name, size, path)
-        left = size
-        while left:
-            piece = os.read(handle, min(left, _PIECE))
-            if not piece:
-                raise EvidenceError(f"{content}: shrank to {size - left} bytes of {size}", "try again when still")
-            left -= len(piece)
-            yield piece
+        sink.put(_header(name, size, path))
+        there = sink.pull(handle, size)
+        if there < size:
+            raise EvidenceError(f"{content}: shrank to {there} bytes of {size}", "try again when still")
         if os.read(handle, 1):
             raise EvidenceError(f"{content}: grew past {size} bytes", "try again when nothing writes there")
     finally:
@@ -256,52 +247,3 @@ def _header(name: bytes, size: int, path: Path) -> bytes:
     parts = grammar.split(name)
     assert parts is not None, "names were checked"
     return grammar.header(*parts, size, grammar.mode_of(name))
-
-
-class _Deflater:
-    """Deflates pieces side by side, as pigz does: zlib releases the interpreter lock.
-
-    Each piece is deflated by itself, primed with the 32 KiB before it and ended on a byte boundary, so the result
-    depends on the pieces alone and not on how many threads there are. Raw deflate is framed here, because zlib's own gzip
-    header says which system it ran on.
-    """
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._threads = max(1, min(os.cpu_count() or 1, 8))
-        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="deflate")
-        self._waiting: deque[Future[bytes]] = deque()
-        self._digest = hashlib.sha256()
-        self._size = self._length = self._crc = 0
-        self._window = b""
-
-    def put(self, piece: bytes) -> None:
-        if not self._length:
-            self._emit(grammar.GZIP_HEADER)
-        self._crc = crc32(piece, self._crc)
-        self._length += len(piece)
-        self._waiting.append(self._pool.submit(_deflate, piece, self._window))
-        self._window = piece[-_WINDOW:]
-        while len(self._waiting) > self._threads + 1:
-            self._emit(self._waiting.popleft().result())
-
-    def finish(self) -> tuple[str, int]:
-        while self._waiting:
-            self._emit(self._waiting.popleft().result())
-        self._pool.shutdown()
-        trailer = self._crc.to_bytes(4, "little") + (self._length & 0xFFFFFFFF).to_bytes(4, "little")
-        self._emit(_LAST_BLOCK + trailer)
-        return self._digest.hexdigest(), self._size
-
-    def abandon(self) -> None:
-        self._pool.shutdown(cancel_futures=True)
-
-    def _emit(self, data: bytes) -> None:
-        self._file.write(data)
-        self._digest.update(data)
-        self._size += len(data)
-
-
-def _deflate(piece: bytes, window: bytes) -> bytes:
-    packer = zlib.compressobj(LEVEL, zlib.DEFLATED, -15, zlib.DEF_MEM_LEVEL, zlib.Z_DEFAULT_STRATEGY, window)
-    return packer.compress(piece) + packer.flush(zlib.Z_SYNC_FLUSH)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import orjson
@@ -21,16 +22,20 @@ TIMELINE = tuple(records.Timeline.__dataclass_fields__)
 
 
 @functools.cache
-def _columns(kind: type) -> tuple[tuple[str, str], ...]:
-    names = kind.__dataclass_fields__  # type: ignore[attr-defined]
-    return tuple((name, records.key(name)) for name in names if name != "schema_version")
+def _columns(kind: type, known: frozenset[str]) -> tuple[list[str], Callable[[Json], tuple[Any, ...]]]:
+    """The fields of a record that come from an event, and what takes their values out of one."""
+    fields: Iterable[str] = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    names = [name for name in fields if name != "schema_version" and name not in known]
+    keys = [records.key(name) for name in names]
+    return names, itemgetter(*keys) if len(keys) > 1 else lambda row: tuple(row[key] for key in keys)
 
 
-def filled(kind: type[Record], row: Mapping[str, Any], where: str, **more: Any) -> Record:
+def filled(kind: type[Record], row: Json, where: str, **more: Any) -> Record:
     """A record from the keys of an event, with `more` instead of some; refused when one is missing."""
     shape: type = kind
+    names, values = _columns(shape, frozenset(more))
     try:
-        return kind(**{name: row[key] for name, key in _columns(shape) if name not in more}, **more)
+        return kind(**dict(zip(names, values(row))), **more)  # noqa: B905  # one value for each name
     except KeyError as missing:
         raise EvidenceError(
             f"{where}: found no {missing.args[0]} in the event {row.get('event', '?')}", code=1
@@ -146,6 +151,7 @@ def samples(
     offers = {event["offer"]: event for event in run.all("offer")}
     order = {offer: place for place, offer in enumerate(offers)}
     shapes: dict[str, classify.RequestShape] = {}
+    owes_done = ADAPTERS[engine.adapter].owes_done
     found = []
     for event in run.all("sample"):
         asked = event["requestSha256"]
@@ -153,8 +159,8 @@ def samples(
             shapes[asked] = classify.read_request(store.take(asked) or b"")
         body = store.take(event["responseSha256"])
         reading = classify.classify(
-            event["transport"], event["status"], shapes[asked], body or b"", owes_done=ADAPTERS[engine.adapter].owes_done
-        )  # fmt: skip
+            event["transport"], event["status"], shapes[asked], body or b"", owes_done=owes_done
+        )
         found.append(
             filled(
                 records.Sample,
@@ -168,6 +174,29 @@ def samples(
             )
         )
     return sorted(found, key=lambda sample: order.get(sample.offer, len(order)))
+
+
+def head(run: Run, campaign: Campaign) -> dict[str, Any]:
+    """What a comparison's record says of its campaign and case, by field: the same whether the run was complete or not."""
+    comparison = campaign.comparisons[run.name]
+    case = campaign.cases[comparison.case]
+    fixed, protocol = requests(comparison)
+    return {
+        "case": case.id,
+        "run": run.id,
+        "campaign": campaign.name,
+        "profile": case.profile,
+        "engine": case.engine,
+        "topology": case.topology,
+        "surface": case.surface,
+        "kind": comparison.kind,
+        "synthetic": campaign.engines[case.engine].adapter == "synthetic",
+        "setting": records.Setting(comparison.argument, comparison.baseline, comparison.candidate),
+        "protocol": protocol,
+        "requests": fixed,
+        "workers": workers(run, 2),
+        "date_control": date_control(run, comparison),
+    }
 
 
 def requests(comparison: Comparison) -> tuple[records.Requests, records.Protocol]:

@@ -62,7 +62,7 @@ def pack(run: Run, folder_id: str, campaign: Campaign, tree: Tree, *, requalifie
     snapshots = arms.snapshots(run)
     begun = arms.arms(run)
     gateway = arms.gateway(run)
-    requests, protocol = arms.requests(comparison)
+    requests, _ = arms.requests(comparison)
     lacking = _lacking(run, begun, samples, ledgers, snapshots, requests)
     if gateway is None:
         lacking.append("no gateway was ready")
@@ -71,25 +71,7 @@ def pack(run: Run, folder_id: str, campaign: Campaign, tree: Tree, *, requalifie
     if lacking or gateway is None:
         tree.refusals += [f"{run.id}: {reason}" for reason in lacking]
         return None
-    record = records.Comparison(
-        id=folder_id,
-        case=case.id,
-        run=run.id,
-        campaign=campaign.name,
-        profile=case.profile,
-        engine=case.engine,
-        topology=case.topology,
-        surface=case.surface,
-        kind=comparison.kind,
-        synthetic=engine.adapter == "synthetic",
-        setting=records.Setting(comparison.argument, comparison.baseline, comparison.candidate),
-        protocol=protocol,
-        requests=requests,
-        workers=arms.workers(run, 2),
-        gateway=gateway,
-        date_control=arms.date_control(run, comparison),
-        arms=begun,
-    )
+    record = records.Comparison(id=folder_id, gateway=gateway, arms=begun, **arms.head(run, campaign))
     dated = campaign.profiles[case.profile].date_sensitive
     decision = decide(record, samples, ledgers, snapshots, requalified=requalified, date_sensitive=dated)
     folder = f"{FOLDER}/{folder_id}"

@@ -33,31 +33,18 @@ def pack(run: Run, campaign: Campaign, tree: Tree) -> records.IncompleteEntry:
         sample for sample in arms.samples(run, store, engine, ledgers) if sample.response_sha256 not in store.missing
     ]
     begun = arms.arms(run)
-    requests, protocol = arms.requests(comparison)
+    requests, _ = arms.requests(comparison)
     reason, message, at = _why(run)
     record = records.IncompleteComparison(
         id=run.id,
         comparison=run.name,
-        case=case.id,
-        run=run.id,
-        campaign=campaign.name,
-        profile=case.profile,
-        engine=case.engine,
-        topology=case.topology,
-        surface=case.surface,
-        kind=comparison.kind,
-        synthetic=engine.adapter == "synthetic",
-        setting=records.Setting(comparison.argument, comparison.baseline, comparison.candidate),
-        protocol=protocol,
-        requests=requests,
-        workers=arms.workers(run, 2),
         gateway=arms.gateway(run),
-        date_control=arms.date_control(run, comparison),
         arms=begun,
         reason=reason,
         message=message,
         aborted_at=run.ended_at,
         aborted_seconds=at,
+        **arms.head(run, campaign),
     )
     partials: dict[str, bytes] = {}
     fates = _fates(run, kept, ledgers, partials)

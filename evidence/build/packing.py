@@ -109,5 +109,6 @@ def _pack(campaign: Campaign, machine: Machine, staging: Path, task: Task) -> Ou
     except EvidenceError as error:
         outcome.refusal = error.message, error.hint, error.code
     finally:
+        tree.scanner.settle()
         run.forget()
     return outcome

@@ -49,7 +49,9 @@ _CONTENT = re.compile(rb'"(?:content|text|reasoning|reasoning_content)":\s?"((?:
 _PROSE = bytes(place for place in range(256) if place >= 128 or chr(place).isalpha() or chr(place) in " \n.,;!?'()*-")
 _WORDS = bytes(97 if place < 128 and (chr(place).isalpha() or place == 45) else 32 for place in range(256))
 _RUN = b"a" * 11
-_DRAWN = re.compile(rb"(?:(?:chatcmpl|cmpl|gen|embd)-)?[0-9a-f-]{8,64}")
+_DRAWN = re.compile(rb"(?:(?:(?:(?:chatcmpl|cmpl|gen|embd)-)?[0-9a-f-]{8,64})?\n)*")
+_ENOUGH = 50
+_TOGETHER = 32
 _NAMED = (b".internal", b".cluster.local", b"GPU-", b"MIG-", b"PRIVATE KEY", b"GGUF")
 # Names that many machines share, and that ordinary text contains.
 _COMMON_NAMES = frozenset(
@@ -150,17 +152,24 @@ def _telling(name: str) -> bool:
 
 @dataclass
 class Scanner:
-    """Looks at every file of one package; `findings` grows until there are 50."""
+    """Looks at every file of one package. `findings` says what must not be published, up to 50 things and a few."""
 
     machine: Machine = field(default_factory=Machine.here)
     exceptions: Sequence[PrivacyException] = ()
-    findings: list[Finding] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         machine = self.machine
         self._words = (*machine.hosts, *machine.users, *machine.homes, *_MARKERS)
         self._named = (*machine.hosts, *machine.users, *_NAMED)
         self._frames: set[bytes] = set()
+        self._found: list[Finding] = []
+        self._waiting: list[tuple[str, bytes, thinning.Thinned]] = []
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found in all that was scanned."""
+        self.settle()
+        return self._found
 
     def scan(self, path: str, data: bytes, *, body: bool = False, free: bytes | None = None) -> None:
         """Note what must not be published.
@@ -168,29 +177,50 @@ class Scanner:
         `body`: bytes that a client sent or a server answered, not a publisher's. `free`: all the text in `data` that is
         no number, hash or name of this project's own, one piece a line; it is looked at first.
         """
-        if len(self.findings) < 50 and self._suspicious(data if free is None else free, body):
-            self.findings += [found for found in self._thorough(path, data, body) if not self._lifted(found)]
-
-    def _suspicious(self, data: bytes, body: bool) -> bool:
-        """Whether a closer look is worth it: false for nearly every file, and for none that holds a finding."""
+        if len(self._found) >= _ENOUGH:
+            return
         thinned = thinning.thin(data) if body else None
-        if thinned is None:
-            return self._hints(data, body) or (body and self._hints(joined(data), body))
+        if thinned is not None and self._knows(thinned):
+            self._waiting.append((path, data, thinned))
+            if len(self._waiting) >= _TOGETHER:
+                self.settle()
+        elif thinned is not None or self._suspicious(data if free is None else free, body):
+            self._look(path, data, body)
+
+    def settle(self) -> None:
+        """Look at the streams that wait: at their words all together, and one by one where something is in them."""
+        waiting, self._waiting = self._waiting, []
+        if waiting and self._tells([thinned for _, _, thinned in waiting]):
+            for path, data, thinned in waiting:
+                if self._tells([thinned]):
+                    self._look(path, data, True)
+
+    def _knows(self, thinned: thinning.Thinned) -> bool:
+        """Whether there is nothing in a stream but what may be in its words and its id; many streams have one frame."""
         if thinned.frame not in self._frames:
-            if self._hints(thinned.rest, body):
-                return True
+            if self._hints(thinned.rest, True):
+                return False
             if len(self._frames) >= 256:
                 self._frames.clear()
             self._frames.add(thinned.frame)
-        words = thinned.lines + b"\n" + thinned.lines.replace(b"\n", b"")
-        return self._hints(words, body) or not self._tells_nothing(thinned.identifier)
+        return True
 
-    def _tells_nothing(self, identifier: bytes) -> bool:
-        """Whether a stream's id is one that engines draw by lot; no token, address or marker looks like that."""
-        machine = self.machine
-        if _DRAWN.fullmatch(identifier) is not None:
-            return not _has_any(identifier, (*machine.hosts, *machine.users))
-        return not self._hints(identifier, True)
+    def _suspicious(self, data: bytes, body: bool) -> bool:
+        """Whether a closer look is worth it: false for nearly every file, and for none that holds a finding."""
+        return self._hints(data, body) or (body and self._hints(joined(data), body))
+
+    def _tells(self, streams: Sequence[thinning.Thinned]) -> bool:
+        """Whether words or ids of these streams are worth a closer look, each word by itself and all joined to a text."""
+        words = [one.lines for one in streams]
+        text = b"\n".join([*words, *(lines.replace(b"\n", b"") for lines in words)])
+        identifiers = b"".join([one.identifier + b"\n" for one in streams])
+        if _DRAWN.fullmatch(identifiers) is None:
+            return self._hints(text, True) or self._hints(identifiers, True)
+        # Ids that engines draw by lot: no token, address or marker looks like that.
+        return self._hints(text, True) or _has_any(identifiers, (*self.machine.hosts, *self.machine.users))
+
+    def _look(self, path: str, data: bytes, body: bool) -> None:
+        self._found += [found for found in self._thorough(path, data, body) if not self._lifted(found)]
 
     def _hints(self, text: bytes, body: bool) -> bool:
         if b"\\" in text:

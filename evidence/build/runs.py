@@ -14,6 +14,7 @@ import stat
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -72,15 +73,23 @@ class Run:
                 raise EvidenceError(f"{place}, line {number}: found no event name, expected one", code=1)
         return events
 
+    @functools.cached_property
+    def _by_name(self) -> dict[str, list[Json]]:
+        found: dict[str, list[Json]] = {}
+        for entry in self.events:
+            found.setdefault(entry["event"], []).append(entry)
+        return found
+
     def forget(self) -> None:
         """Let go of the events."""
         self.__dict__.pop("events", None)
+        self.__dict__.pop("_by_name", None)
 
     def all(self, event: str) -> list[Json]:
-        return [entry for entry in self.events if entry["event"] == event]
+        return self._by_name.get(event, [])
 
     def last(self, event: str) -> Json | None:
-        return next((entry for entry in reversed(self.events) if entry["event"] == event), None)
+        return next(reversed(self.all(event)), None)
 
     @property
     def complete(self) -> bool:
@@ -95,7 +104,7 @@ class Run:
         """(arm, worker) -> receipts in the order in which the exchanges began; they were written as they ended."""
         found = {}
         for path in sorted((self.folder / "witness").glob("*/*.jsonl")):
-            rows = sorted((_receipt(row) for row in _lines(path)), key=lambda receipt: receipt.sequence)
+            rows = sorted(map(_receipt, _lines(path)), key=attrgetter("sequence"))
             found[path.parent.name, path.stem] = rows
         return found
 
@@ -127,13 +136,14 @@ def _lines(path: Path) -> Iterator[Json]:
 
 
 _RECEIPT = {records.key(name): name for name in records.Receipt.__dataclass_fields__}
+_RECEIPT_VALUES = itemgetter(*_RECEIPT)
 
 
 def _receipt(row: Json) -> records.Receipt:
     if row.keys() != _RECEIPT.keys():
         odd = sorted(row.keys() ^ _RECEIPT.keys())
         raise EvidenceError(f"receipt {row.get('sequence')}: found or missed the keys {', '.join(odd)}")
-    return records.Receipt(*map(row.__getitem__, _RECEIPT))
+    return records.Receipt(*_RECEIPT_VALUES(row))
 
 
 def _read(path: str) -> bytes | None:
@@ -208,7 +218,10 @@ def find_runs(runs: Path, campaign: Campaign) -> list[Run]:
         # A lifecycle run has a form of its own; the campaign names the record that was made of it.
         folders = [path for path in folders if not (path / "raw_events.jsonl").exists()]
     except OSError as error:
-        raise EvidenceError(f"{runs}: cannot be read ({error.strerror}), expected a folder of run folders") from None
+        raise EvidenceError(
+            f"{runs}: cannot be read ({error.strerror}), expected a folder of run folders",
+            "give the folder that --runs of `evidence capture` named",
+        ) from None
     found = [_read_run(folder, campaign) for folder in folders]
     return sorted(found, key=lambda run: (run.started_at, run.id))
 
@@ -252,7 +265,11 @@ def _run_ended(folder: Path) -> Json | None:
             journal.seek(max(0, journal.seek(0, 2) - 4096))
             lines = journal.read().split(b"\n")
     except OSError as error:
-        raise EvidenceError(f"{folder / 'journal.jsonl'}: cannot be read ({error.strerror})", code=1) from None
+        raise EvidenceError(
+            f"{folder / 'journal.jsonl'}: cannot be read ({error.strerror}), expected the run's journal",
+            "put the journal back, or move this folder out of --runs: without it nobody can tell what was offered",
+            code=1,
+        ) from None
     try:
         event = orjson.loads(lines[-2]) if len(lines) > 1 else None
     except orjson.JSONDecodeError:

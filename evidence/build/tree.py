@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import os
 from bisect import insort
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from evidence.archive.grammar import SUMS_NAME
-from evidence.build.archive import Content, Piece
+from evidence.build.archive import Content, Piece, unwritable
 from evidence.build.privacy import Scanner
 
 
@@ -63,16 +63,24 @@ class Tree:
         if trusted:
             self.files[path] = (digest, data)
         else:
-            self.files[path] = (digest, self._spool([data]))
+            self.files[path] = (digest, self._spool(data))
         return digest
 
-    def _spool(self, parts: Iterable[bytes]) -> Piece:
+    def _spool(self, data: bytes) -> Piece:
         """Append to the spool of this process: trees of other processes are spooled beside it."""
-        spool = self.staging / f"spool-{os.getpid()}"
-        with spool.open("ab", buffering=1 << 18) as file:
-            start = file.tell()
-            file.writelines(parts)
-            return Piece(str(spool), start, file.tell() - start)
+        path = f"{self.staging}/spool-{os.getpid()}"
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                start = os.lseek(handle, 0, os.SEEK_END)
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(handle, view) :]
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise unwritable(self.staging.parent, error) from None
+        return Piece(path, start, len(data))
 
     def add_bodies(self, prefix: str, owners: Mapping[str, int], sources: tuple[str, ...]) -> None:
         """Take the bodies of one folder: hash -> place in `sources`; they were read and checked before."""
@@ -91,7 +99,7 @@ class Tree:
             self.refusals.append(f"{path}: found a second file of this name, expected one")
         self.files |= other.files
         self.refusals += other.refusals
-        self.scanner.findings += other.scanner.findings
+        self.scanner.findings.extend(other.scanner.findings)
         self.payload_bytes += other.payload_bytes
         for room in other.bodies:
             insort(self.bodies, room, key=lambda one: one.prefix)
@@ -115,14 +123,20 @@ class Tree:
 
     def seal(self) -> None:
         """Add `SHA256SUMS` of everything in the tree: GNU text form, sorted, as `sha256sum -c` reads it."""
-        whole = hashlib.sha256()
+        whole, pieces, lines = hashlib.sha256(), list[Piece](), list[str]()
 
-        def lines() -> Iterator[bytes]:
-            for path, digest, _ in self.rows():
-                line = f"{digest}  {path}\n".encode()
-                whole.update(line)
-                yield line
+        def flush() -> None:
+            data = "".join(lines).encode()
+            whole.update(data)
+            pieces.append(self._spool(data))
+            lines.clear()
 
-        piece = self._spool(lines())
+        for path, digest, _ in self.rows():
+            lines.append(f"{digest}  {path}\n")
+            if len(lines) >= 1024:
+                flush()
+        flush()
+        # Nothing else was appended meanwhile, so the pieces lie one behind the other.
+        piece = Piece(pieces[0].path, pieces[0].start, sum(one.size for one in pieces))
         self.payload_bytes += piece.size
         self.files[SUMS_NAME] = (whole.hexdigest(), piece)

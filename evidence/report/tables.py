@@ -43,7 +43,7 @@ class PackageView:
 
     path: Path
     files: dict[str, Json] = field(default_factory=dict)
-    members: dict[str, str] = field(default_factory=dict)  # every file of the package -> its digest
+    members: Mapping[str, str] = field(default_factory=dict)  # every file of the package -> its digest
     archive_sha256: str | None = None
 
     def one(self, name: str) -> Json:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import importlib.util
 import os
 import random
 import shutil
@@ -13,9 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from evidence import validate
 from evidence.archive.grammar import LIMITS, Limits
 from evidence.build import archive as writer
+from evidence.build import deflating
 from evidence.build.archive import Piece, write_archive, write_digests
+from evidence.build.deflating import Deflater
 from evidence.errors import EvidenceError
 from tests.archive.packages import base, make, publish
 
@@ -50,9 +54,9 @@ def lay(folder):
     return folder
 
 
-def write(folder, target, python=sys.executable, seed="0", umask="022", **environment):
+def write(folder, target, python=sys.executable, seed="0", umask="022", before="", **environment):
     ran = subprocess.run(
-        [python, "-c", PROGRAM, seed, umask, folder, target],
+        [python, "-c", before + PROGRAM, seed, umask, folder, target],
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environment},
         cwd=target.parent, capture_output=True, text=True, check=True,
     )  # fmt: skip
@@ -95,6 +99,28 @@ def test_more_members_than_the_bytes_account_for_are_refused(tmp_path, monkeypat
     with pytest.raises(EvidenceError, match="limit-members: 40 members"):
         write_archive([(f"a{n}", b"") for n in range(40)], tmp_path / "a.tgz", "demo")
     assert not (tmp_path / "a.tgz").exists()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("isal") is None, reason="isal is not installed: nothing to compare")
+def test_the_file_is_the_same_bytes_with_isal_and_without(tmp_path):
+    """zlib is the declared codec: isal only sums here, and it may be missing."""
+    hidden = "import sys; sys.modules['isal'] = None\n"
+    folder = lay(tmp_path / "a")
+    (folder / "long.txt").write_bytes(b"".join(b"%d\n" % (n * n) for n in range(200_000)))
+    first = write(folder, tmp_path / "a.tgz")
+    assert write(folder, tmp_path / "b.tgz", before=hidden) == first
+
+
+def test_another_level_or_codec_changes_the_gzip_bytes_alone_and_validate_says_so(tmp_path, monkeypatch):
+    published = publish(base.full(), tmp_path)
+    stated = hashlib.sha256(published.read_bytes()).hexdigest()
+    monkeypatch.setattr(deflating, "LEVEL", 6)
+    again = write_archive(base.full().items(), published, "demo")
+    assert again.tgz_sha256 != stated
+    assert (tmp_path / "demo-evaluation.tar.sha256").read_text().startswith(again.tar_sha256)
+    assert [(one.code, one.place) for one in validate.validate(published).findings] == [
+        ("gzip-differs", "demo-evaluation.tgz")
+    ]
 
 
 @pytest.mark.parametrize("version", ["python3.10", "python3.11", "python3.12", "python3.13", "python3.14"])
@@ -212,7 +238,7 @@ def test_a_full_disk_is_one_clear_error(tmp_path, monkeypatch):
     def full(self, data):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(writer._Deflater, "_emit", full)
+    monkeypatch.setattr(Deflater, "_emit", full)
     with pytest.raises(EvidenceError, match="No space left"):
         write_archive([("a", os.urandom(8 << 20))], tmp_path / "a.tgz", "demo")
     assert not list(tmp_path.iterdir())

@@ -174,3 +174,20 @@ def test_names_of_this_machine_that_many_machines_share_are_not_looked_for() -> 
     machine = Machine.here()
     assert b"root" not in machine.users
     assert b"localhost" not in machine.hosts
+
+
+def test_one_of_many_streams_is_found_by_its_own_name() -> None:
+    def stream(number: int, *words: str) -> bytes:
+        head = f'data: {{"id":"chatcmpl-{number:012x}","choices":[{{"index":0,"delta":{{"content":"'
+        return "".join(f'{head}{word}"}}}}]}}\n\n' for word in (*words, *[" plain"] * 20)).encode()
+
+    scanner = Scanner(MACHINE)
+    for number in range(100):
+        words = {41: [" at", " 10.1", ".2", ".3"], 77: [" so", " mjohansson", " said"]}.get(
+            number, [" nothing", " here"]
+        )
+        scanner.scan(f"body-{number}", stream(number, *words), body=True)
+    assert {(found.path, found.kind, found.text) for found in scanner.findings} == {
+        ("body-41", "ip-address", "10.1.2.3"),
+        ("body-77", "user-name", "mjohansson"),
+    }

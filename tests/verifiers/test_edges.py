@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from checking.check import judge
 from checking.damage import Bench
-from checking.reading import JsonFault, parse_body, read_document, read_json, read_sums, shown
+from checking.reading import JsonFault, parse_body, read_document, read_json, shown
 from checking.rules.answers import answer, read_request
 from checking.rules.lifecycle_shape import Shape
+from checking.sums import read_sums
 
 from tests.verifiers.kill_matrix import ground
 
@@ -107,7 +108,7 @@ def test_a_lifecycle_record_whose_experiment_is_no_object_gets_faults_and_no_cra
 def told(verifier: str, code: str, damage: Callable[[Bench], object]) -> list[str]:
     """The lines of a code that a verifier prints on the forged package with an edit, resealed."""
     on = ground(verifier)
-    bench = Bench(on.source, on.sums, on.names)
+    bench = Bench(on.source, on.sums)
     damage(bench)
     bench.reseal()
     overlay = bench.overlay()

@@ -6,7 +6,9 @@ import json
 from decimal import Decimal
 
 import pytest
-from checking.reading import JsonFault, SumsFault, depth, parse_body, read_document, read_events, read_json, read_sums
+from checking.reading import JsonFault, depth, parse_body, read_document, read_json
+from checking.streams import read_events
+from checking.sums import SumsFault, read_sums
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -59,7 +59,8 @@ def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
     wanted: List[Tuple[str, Shape]] = [(IDENTITIES, shapes.MODEL_IDENTITIES), (RECIPES, shapes.RECIPES)]
     wanted += [(name, shapes.MODEL) for name in view.below("models") if name.endswith(".json")]
     wanted += [(name, shapes.RULE) for name in view.below("rules")]
-    wanted += [(name, shapes.REGISTRY) for name in view.below("") if REGISTRY.match(name)]
+    found = [folder + "/manifest.json" for folder in view.folders("") if REGISTRY.match(folder + "/manifest.json")]
+    wanted += [(name, shapes.REGISTRY) for name in found if view.has(name)]
     return wanted
 
 

@@ -11,9 +11,10 @@ from checking.damage import Bench
 from checking.package import View
 from checking.reading import shown
 from checking.rules import aborted_lies, protocol, receipts, samples, shapes
+from checking.rules import index as rules
 from checking.rules.comparison import LEDGER, OFFERS, Bodies, Comparison, Row, arm_id, ledgers_below, peek
 from checking.rules.forgery import Desk
-from checking.rules.settings_index import folders
+from checking.rules.index import Index, Table
 from checking.shape import Shape
 
 PARENT = "results/incomplete"
@@ -308,60 +309,30 @@ def facts(subject: Incomplete) -> Dict[str, Any]:
     }
 
 
-class IncompleteIndex:
+TABLE = Table(
+    name=INDEX,
+    key="comparisons",
+    parent=PARENT,
+    kind="incomplete",
+    shape=shapes.INCOMPLETE_INDEX,
+    holding="",
+    beside=("a file beside the incomplete comparisons", "their folders only"),
+)
+
+
+class IncompleteIndex(Index):
     """The index, and whatever could promote one of its comparisons."""
 
+    table = TABLE
+
     def __init__(self, scope: Scope) -> None:
-        self.view = scope.view
-        self.rows: List[Row] = scope.document(INDEX)["comparisons"]
-        self.found: Dict[str, Any] = dict(scope.facts.get("incomplete", {}))
-        self.folders = folders(self.view, PARENT)
+        super().__init__(scope)
         self.settings: List[Row] = list(peek(self.view, "results/settings-index.json").get("comparisons", ()))
         self.recipes: List[Row] = list(peek(self.view, "recipes.json").get("recipes", ()))
         self.runs = {
             folder: peek(self.view, folder + "/comparison.json").get("run")
-            for folder in folders(self.view, "results/settings")
+            for folder in self.view.folders("results/settings")
         }
-
-
-def index_documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
-    """The index."""
-    return [(INDEX, shapes.INCOMPLETE_INDEX)]
-
-
-def hold_index_complete(subject: IncompleteIndex) -> Iterator[Complaint]:
-    """Every incomplete comparison has one row, every row a folder, sorted by id."""
-    told = [row["folder"] for row in subject.rows]
-    for folder in subject.folders:
-        if told.count(folder) != 1:
-            yield (INDEX, "%d rows for %s" % (told.count(folder), folder), "one")
-    for row in subject.rows:
-        if row["folder"] not in subject.folders or row["folder"] != "%s/%s" % (PARENT, row["id"]):
-            yield (INDEX + "#" + row["id"], "folder " + shown(row["folder"]), "%s/%s" % (PARENT, row["id"]))
-    ids = [row["id"] for row in subject.rows]
-    if ids != sorted(ids):
-        yield (INDEX, "rows out of order", "rows sorted by id")
-    for name in subject.view.below(PARENT):
-        if name.count("/") < 3:
-            yield (name, "a file beside the incomplete comparisons", "their folders only")
-
-
-def hold_index_files(subject: IncompleteIndex) -> Iterator[Complaint]:
-    """The hashes of a row are those of its files."""
-    for row in subject.rows:
-        for key, told in sorted(row["files"].items()):
-            name = "%s/%s.json" % (row["folder"], key)
-            if subject.view.has(name) and subject.view.digest(name) != told:
-                yield ("%s#%s/files/%s" % (INDEX, row["id"], key), told, subject.view.digest(name))
-
-
-def hold_index_rows(subject: IncompleteIndex) -> Iterator[Complaint]:
-    """A row says of a comparison what was found in it."""
-    for row in subject.rows:
-        found = subject.found.get(row["folder"])
-        for key, value in (found["row"] if found else {}).items():
-            if row[key] != value:
-                yield ("%s#%s/%s" % (INDEX, row["id"], key), shown(row[key]), shown(value))
 
 
 def hold_unselected(subject: IncompleteIndex) -> Iterator[Complaint]:
@@ -782,13 +753,13 @@ INDEX_CHECKS = (
     Check(
         "incomplete-index",
         "every incomplete comparison has one row of the index",
-        hold_index_complete,
+        rules.hold_complete,
         (_index_lie("drop an incomplete comparison from its index", lambda rows: rows.pop()),),
     ),
     Check(
         "incomplete-index-files",
         "the hashes of the index are those of the files",
-        hold_index_files,
+        rules.hold_files,
         (
             _index_lie(
                 "write another hash into the incomplete index", lambda rows: rows[0]["files"].update(offers="0" * 64)
@@ -798,7 +769,7 @@ INDEX_CHECKS = (
     Check(
         "incomplete-index-rows",
         "a row says what was found",
-        hold_index_rows,
+        rules.hold_rows,
         (
             _index_lie(
                 "tell another reason in the incomplete index",
@@ -820,14 +791,14 @@ INDEX_CHECKS = (
 
 FAMILY = Family(
     kind="incomplete",
-    find=lambda view: folders(view, PARENT),
+    find=TABLE.find,
     open=Incomplete,
     checks=CHECKS,
     documents=documents,
     facts=facts,
 )
 INDEX_FAMILY = Family(
-    kind="package", find=lambda view: [""], open=IncompleteIndex, checks=INDEX_CHECKS, documents=index_documents
+    kind="package", find=lambda view: [""], open=IncompleteIndex, checks=INDEX_CHECKS, documents=TABLE.documents
 )
 CONTROLS = (
     ("partial-digest", lie("alter the bytes of a partial", alter_partial)),
