@@ -52,11 +52,7 @@ sums: .venv/ready ## pin archive/, schemas/ and verifiers/ in SHA256SUMS
 sums-check: .venv/ready
 	$(BIN)/python -m evidence.sums --check
 
-.venv/mutants-ready: .venv/ready
-	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -e '.[dev,mutants]'
-	@touch $@
-
-mutants: .venv/mutants-ready ## alter the judging code and ask whether a test sees it (SAMPLE=240)
+mutants: .venv/ready ## alter the judging code and ask whether a test sees it (SAMPLE=240)
 	$(BIN)/python -m mutants $(if $(SAMPLE),--sample $(SAMPLE))
 
 SECONDS ?= 10

@@ -1,8 +1,9 @@
 """Lists every mutant of the judging code and chooses a sample that a seed fixes.
 
 A place is one operator's reach: cosmic-ray has eleven replacements for one `+`, of which one is drawn, so that a
-place counts once. Left out is what judges nothing: annotations and text formatting; and in the modules of rules the
-forgeries, which are the functions that take a bench or are reached from the tables of mutations alone.
+place counts once. Left out is what judges nothing: annotations and text formatting, how much is remembered, read or
+shown at once; and in the modules of rules the forgeries, which are the functions that take a bench or are reached from
+the tables of mutations alone.
 
 The draw ranks places by a hash of the seed and of what stands there. A change of the code moves only its own
 mutants, and the first forty of a sample are the sample of forty.
@@ -13,17 +14,24 @@ from __future__ import annotations
 import ast
 import hashlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
-from mutants.targets import RULES, TARGETS, Target
+from mutants.targets import RULES, SIZES, TARGETS, Target
 
 SEED = 20
+# Three families are two hundred operators; each looks at few nodes.
+LOOKS: dict[str, Callable[[Any], bool]] = {
+    "core/ReplaceComparisonOperator": lambda node: node.type == "comparison",
+    "core/ReplaceBinaryOperator": lambda node: node.type == "operator" and node.value in BINARY,
+    "core/ReplaceUnaryOperator": lambda node: node.type in ("factor", "not_test"),
+}
+BINARY = frozenset(("+", "-", "*", "/", "//", "%", "**", ">>", "<<", "|", "&", "^"))
 Place = tuple[int, int]
 
 
@@ -70,6 +78,7 @@ class _Spans:
                     self.silent.append((_span(text)[1], _span(child.right)[0]))
             if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
                 self.silent.append(_span(child))
+            self.silent += _indifferent(child)
             self._walk(child, inner)
 
     def _alive(self) -> set[str]:
@@ -97,6 +106,26 @@ class _Spans:
         return owner
 
 
+def _indifferent(node: ast.AST) -> Iterator[tuple[Place, Place]]:
+    """What changes no verdict by its construction: memories, their sizes and those of buffers, slots, widths of output."""
+
+    def sized(one: ast.AST) -> bool:
+        return (one.id if isinstance(one, ast.Name) else getattr(one, "attr", "")) in SIZES
+
+    if isinstance(node, ast.Assign) and any(map(sized, node.targets)):
+        yield _span(node)
+    if isinstance(node, ast.Compare) and any(map(sized, ast.walk(node))):
+        yield _span(node)
+    for one in getattr(node, "decorator_list", ()):
+        if "lru_cache" in ast.dump(one):
+            (line, column), end = _span(one)
+            yield (line, column - 1), end  # from its @
+    if isinstance(node, ast.Call):
+        yield from (_span(one.value) for one in node.keywords if one.arg in ("maxsize", "slots"))
+        if isinstance(node.func, ast.Name) and node.func.id == "shown":
+            yield from map(_span, node.args[1:])
+
+
 def _span(node: ast.AST) -> tuple[Place, Place]:
     return (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
 
@@ -120,17 +149,15 @@ def _places(root: Path, target: Target, seed: int) -> list[_Drawn]:
     source = (root / target.path).read_text()
     spans, lines = _Spans(source, target.path), source.split("\n")
     nodes = list(ast_nodes(get_ast(source)))
-    kinds = {kind: [node for node in nodes if node.type == kind] for kind in ("comparison", "operator")}
+    looked_at = {family: [node for node in nodes if looks(node)] for family, looks in LOOKS.items()}
     found: dict[tuple[Place, str], list[_Drawn]] = {}
     seen: dict[str, int] = {}
     for name in sorted(operator_names()):
         operator = get_operator(name)
         if operator.arguments() or name.endswith("NoOp"):
             continue
-        # Two families are two hundred operators; each looks at one kind of node alone.
-        kind = {"core/ReplaceComparisonOperator": "comparison", "core/ReplaceBinaryOperator": "operator"}
-        looked_at = kinds.get(kind.get(name.split("_")[0], ""), nodes)
-        reach = ((start, end) for node in looked_at for start, end in operator().mutation_positions(node))
+        family = name.split("_")[0]
+        reach = (at for node in looked_at.get(family, nodes) for at in operator().mutation_positions(node))
         for occurrence, (start, _) in enumerate(reach):
             owner = spans.owner(start)
             if owner is None:
@@ -138,7 +165,6 @@ def _places(root: Path, target: Target, seed: int) -> list[_Drawn]:
             text = f"{seed} {target.path} {owner} {name} {lines[start[0] - 1].strip()}"
             again = seen[text] = seen.get(text, -1) + 1
             rank = int.from_bytes(hashlib.sha256(f"{text} {again}".encode()).digest()[:8], "big") / 2**64
-            family = name.split("_")[0]
             found.setdefault((start, family), []).append(
                 _Drawn(rank / target.weight, target, name, occurrence, start, owner)
             )
@@ -169,8 +195,10 @@ def draw(
 
 
 def _changed(source: str, altered: str, line: int) -> tuple[str, str]:
-    """The altered line before and after, without indentation."""
-    for before, after in zip(source.split("\n"), altered.split("\n"), strict=False):
-        if before != after:
-            return before.strip(), after.strip()
-    return source.split("\n")[line - 1].strip(), ""
+    """The altered line before and after, without indentation; of a decorator that was dropped, its line and nothing."""
+    old, new = source.split("\n"), altered.split("\n")
+    if len(old) == len(new):
+        for before, after in zip(old, new, strict=True):
+            if before != after:
+                return before.strip(), after.strip()
+    return old[line - 1].strip(), ""

@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 KILLS = "tests/verifiers/test_kill_matrix.py::test_every_mutation_is_killed_by_the_code_it_is_aimed_at"
-EDGES = "tests/verifiers/test_edges.py"
 JUDGES = "tests/verifiers/test_two_judges.py::test_boundaries_hold_exactly"
-RULES = "verifiers/checking/rules/"
+LIFECYCLE = "tests/verifiers/test_lifecycle.py"
+CHECKING = "verifiers/checking/"
+RULES = CHECKING + "rules/"
+
+
+def _edges(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/verifiers/test_edges{'_' * bool(name)}{name}.py" for name in names)
 
 
 class Target(NamedTuple):
@@ -19,50 +24,59 @@ class Target(NamedTuple):
 
 
 TARGETS = (
-    Target("verifiers/checking/arithmetic.py", ("tests/verifiers/test_arithmetic.py", JUDGES, KILLS), 2),
-    Target("verifiers/checking/reading.py", ("tests/verifiers/test_reading.py", EDGES, KILLS), 1.5),
-    Target("verifiers/checking/check.py", (KILLS, "tests/verifiers/test_command.py")),
-    Target("verifiers/checking/package.py", (KILLS, "tests/verifiers/test_command.py")),
-    Target("verifiers/checking/shape.py", ("tests/verifiers/test_shapes.py", KILLS)),
-    Target(RULES + "decision.py", (JUDGES, KILLS), 2),
+    Target(CHECKING + "arithmetic.py", ("tests/verifiers/test_arithmetic.py", JUDGES, KILLS), 2),
+    Target(CHECKING + "reading.py", (*_edges(""), "tests/verifiers/test_reading.py", KILLS), 1.5),
+    Target(CHECKING + "check.py", (*_edges("check"), KILLS)),
+    Target(CHECKING + "package.py", (*_edges("package"), KILLS)),
+    Target(CHECKING + "command.py", _edges("command")),
+    Target(CHECKING + "damage.py", (*_edges("command"), KILLS)),
+    Target(CHECKING + "shape.py", (*_edges("shape"), KILLS)),
+    Target(RULES + "decision.py", (JUDGES, *_edges("comparison"), KILLS), 2),
+    Target(RULES + "answers.py", (*_edges("answers", ""), KILLS)),
     *(
-        Target(RULES + name, (EDGES, KILLS))
+        Target(f"{RULES}{name}.py", (*_edges("comparison", *more), KILLS))
+        for name, *more in (
+            ("agreement",),
+            ("comparison",),
+            ("protocol",),
+            ("receipts", "incomplete"),
+            ("samples",),
+            ("settings",),
+            ("settings_index",),
+            ("verdict", "inputs"),
+        )
+    ),
+    *(Target(f"{RULES}{name}.py", (*_edges("incomplete"), KILLS)) for name in ("aborted", "incomplete")),
+    *(Target(f"{RULES}{name}.py", (*_edges("attempts"), KILLS)) for name in ("attempt_agreement", "converged")),
+    *(
+        Target(f"{RULES}{name}.py", (*_edges("campaign"), KILLS))
+        for name in ("checksums", "manifest", "matrix", "prefill_decode", "structure", "tree")
+    ),
+    Target(RULES + "identities.py", (*_edges("inputs", ""), KILLS)),
+    *(
+        Target(f"{RULES}lifecycle_{name}.py", (*_edges("lifecycle", "schema"), LIFECYCLE), 0.4)
         for name in (
-            "answers.py",
-            "attempt_agreement.py",
-            "attempts.py",
-            "checksums.py",
-            "comparison.py",
-            "converged.py",
-            "identities.py",
-            "incomplete.py",
-            "manifest.py",
-            "matrix.py",
-            "prefill_decode.py",
-            "protocol.py",
-            "receipts.py",
-            "samples.py",
-            "settings.py",
-            "settings_index.py",
-            "structure.py",
-            "tree.py",
-            "verdict.py",
+            "command",
+            "coresidency",
+            "crash",
+            "derive",
+            "events",
+            "figures",
+            "index",
+            "lora",
+            "raw",
+            "record",
+            "shape",
         )
     ),
     *(
-        Target(f"{RULES}lifecycle_{name}.py", (EDGES, "tests/verifiers/test_lifecycle.py"), 0.4)
-        for name in ("coresidency", "crash", "events", "figures", "index", "lora", "raw", "record", "shape")
-    ),
-    *(
-        Target(
-            f"{RULES}lifecycle_{name}.py",
-            ("tests/verifiers/test_lifecycle_selection.py", "tests/verifiers/test_lifecycle.py"),
-            0.4,
-        )
+        Target(f"{RULES}lifecycle_{name}.py", ("tests/verifiers/test_lifecycle_selection.py", LIFECYCLE), 0.4)
         for name in ("selection", "selection_events")
     ),
-    Target("evidence/build/decide.py", ("tests/build/test_decide.py", JUDGES, "tests/build/test_package.py"), 2),
-    Target("evidence/build/classify.py", ("tests/build/test_classify.py",), 2),
-    Target("evidence/build/matrix.py", ("tests/build/test_converged.py", "tests/build/test_package.py"), 2),
-    Target("evidence/build/incomplete.py", ("tests/build/test_incomplete.py",), 1.5),
+    Target("evidence/build/decide.py", ("tests/build/test_edges_decide.py", "tests/build/test_decide.py", JUDGES), 2),
+    Target("evidence/build/matrix.py", ("tests/build/test_edges_decide.py", "tests/build/test_converged.py"), 2),
+    Target("evidence/build/classify.py", ("tests/build/test_classify.py", "tests/build/test_edges_classify.py"), 2),
+    Target("evidence/build/incomplete.py", ("tests/build/test_edges_fates.py", "tests/build/test_incomplete.py"), 1.5),
 )
+# Constants that say how much is remembered or read at once: no verdict hangs on them, nor on what is compared with them.
+SIZES = frozenset(("_CHUNK", "_KNOWN", "MOST", "MOST_KNOWN"))

@@ -8,7 +8,7 @@ import pytest
 
 from mutants.targets import TARGETS, Target
 
-pytest.importorskip("cosmic_ray", reason="cosmic-ray comes with the extra `mutants`")
+pytest.importorskip("cosmic_ray", reason="cosmic-ray comes with the extra `dev`")
 
 from mutants import trial
 from mutants.__main__ import reasons
@@ -88,11 +88,45 @@ def test_a_seen_mutant_is_killed_and_a_blind_spot_is_told(project: tuple[Path, T
     root, target = project
     wrong = next(row for row in draw(root, 100, targets=(target,)) if row[0].after.endswith(("- 1", "- -1")))
     blind = next(row for row in draw(root, 100, targets=(target,)) if "most: int = 8" in row[0].before)
-    outcomes = {
-        outcome.mutant: outcome
-        for outcome in trial.try_all(root, tmp_path / "copies", [(None, target, None), wrong, blind], 1, 30)
-    }
+    copies = trial.Copies(root, tmp_path / "copies", 1)
+    outcomes = {outcome.mutant: outcome for outcome in copies.try_all([(None, target, None), wrong, blind], 30)}
     assert outcomes[None].verdict == "survived", outcomes[None].said
     assert outcomes[wrong[0]].verdict == "killed", outcomes[wrong[0]].said
+    assert outcomes[wrong[0]].tests == ("tests/test_small.py::test_least",)
     assert outcomes[blind[0]].verdict == "survived"
+    assert outcomes[blind[0]].tests == ()
     assert (root / target.path).read_text() == SOURCE
+    # The copy is whole again.
+    (again,) = copies.try_all([(None, target, None)], 30)
+    assert again.verdict == "survived"
+
+
+def test_a_mutant_that_never_ends_is_told_with_the_test_that_it_was_in(
+    project: tuple[Path, Target], tmp_path: Path
+) -> None:
+    root, target = project
+    mutant = next(row for row in draw(root, 1, targets=(target,)))[0]
+    endless = SOURCE.replace("    kept =", "    while True:\n        pass\n    kept =")
+    (outcome,) = trial.Copies(root, tmp_path / "copies", 1).try_all([(mutant, target, endless)], 1)
+    assert (outcome.verdict, outcome.said) == ("timed out", "in tests/test_small.py::test_least")
+
+
+def test_a_module_that_cannot_be_imported_kills_by_the_tests_that_read_it(
+    project: tuple[Path, Target], tmp_path: Path
+) -> None:
+    root, target = project
+    mutant = next(row for row in draw(root, 1, targets=(target,)))[0]
+    (outcome,) = trial.Copies(root, tmp_path / "copies", 1).try_all([(mutant, target, "1 / 0\n")], 30)
+    assert (outcome.verdict, outcome.tests) == ("killed", ("tests/test_small.py",))
+
+
+def test_what_changes_no_verdict_by_its_construction_is_not_altered(tmp_path: Path) -> None:
+    path = tmp_path / "evidence/build/small.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        "from dataclasses import dataclass\n_CHUNK = 1 << 20\n\n\n@dataclass(slots=True)\nclass One:\n    pass\n\n\n"
+        "@lru_cache(maxsize=8)\ndef told(data, shown):\n    if len(data) > _CHUNK:\n        return shown(data, 40)\n    return len(data) + 1\n"
+    )
+    drawn = [mutant.before for mutant, _, _ in draw(tmp_path, 100, targets=(Target("evidence/build/small.py", ()),))]
+    assert set(drawn) == {"@dataclass(slots=True)", "return len(data) + 1"}
+    assert drawn.count("@dataclass(slots=True)") == 1  # the decorator itself may go

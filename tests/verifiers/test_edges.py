@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from checking.check import judge
 from checking.damage import Bench
 from checking.reading import JsonFault, parse_body, read_document, read_json, shown
 from checking.rules.answers import answer, read_request
 from checking.rules.lifecycle_shape import Shape
 from checking.sums import read_sums
 
-from tests.verifiers.kill_matrix import ground
+from tests.verifiers.edges import told
 
 CHAT = read_request(b'{"messages": [], "stream": true}')
 WORD = b'data: {"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
@@ -103,18 +101,6 @@ def test_a_lifecycle_record_whose_experiment_is_no_object_gets_faults_and_no_cra
     damaged.pop("limitations")
     (fault,) = shape.faults({**record, "experiments": [damaged]})
     assert fault.place == "/experiments/0/limitations"
-
-
-def told(verifier: str, code: str, damage: Callable[[Bench], object]) -> list[str]:
-    """The lines of a code that a verifier prints on the forged package with an edit, resealed."""
-    on = ground(verifier)
-    bench = Bench(on.source, on.sums)
-    damage(bench)
-    bench.reseal()
-    overlay = bench.overlay()
-    report = judge(overlay, on.families, on.clean, overlay.changed, overlay.moved)
-    assert not report.crashes
-    return [str(finding) for finding in report.findings if finding.code == code]
 
 
 def weighted(bench: Bench) -> tuple[str, list[str]]:

@@ -148,7 +148,7 @@ class Bench:
             "results/converged-index.json": "results/converged/",
             "results/incomplete-settings-index.json": "results/incomplete/",
         }[index]
-        if index not in self.changes and not any(name.startswith(folder) for name in self.changes):
+        if not any(name.startswith(folder) for name in self.changes):
             return
         value = self.load(index)
         for entry in value.get(key, []):
@@ -159,7 +159,7 @@ class Bench:
         self.store_if_other(index, value)
 
     def _reseal_lifecycle(self) -> None:
-        if LIFECYCLE_INDEX in self.changes or any(name.startswith("results/lifecycle/") for name in self.changes):
+        if any(name.startswith("results/lifecycle/") for name in self.changes):
             value = self.load(LIFECYCLE_INDEX)
             for entry in value.get("records", []):
                 if entry.get("path") in self.changes and self.has(entry["path"]):

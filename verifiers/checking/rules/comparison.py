@@ -164,7 +164,7 @@ class Comparison:
         self.ledgers: Dict[Tuple[str, str], List[Row]] = {}
         self.ledger_names: Dict[Tuple[str, str], str] = {}
         for name, value in scope.documents.items():
-            match = LEDGER.match(name.rsplit("/", 1)[-1])
+            match = LEDGER.match(name.rpartition("/")[2])
             if match:
                 self.ledgers[(match.group(1), match.group(2))] = value["receipts"]
                 self.ledger_names[(match.group(1), match.group(2))] = name

@@ -54,7 +54,7 @@ class Attempt(Comparison):
         self.ledgers: Dict[Tuple[str, str], List[Row]] = {}
         self.ledger_names: Dict[Tuple[str, str], str] = {}
         for name, value in scope.documents.items():
-            match = LEDGER.match(name.rsplit("/", 1)[-1])
+            match = LEDGER.match(name.rpartition("/")[2])
             if match:
                 self.ledgers[(match.group(1), match.group(2))] = value["receipts"]
                 self.ledger_names[(match.group(1), match.group(2))] = name
@@ -152,7 +152,7 @@ def hold_files(subject: Attempt) -> Iterator[Complaint]:
 
 def hold_names(subject: Attempt) -> Iterator[Complaint]:
     """Every document names the attempt, every ledger its worker."""
-    own = subject.folder.rsplit("/", 1)[-1]
+    own = subject.folder.rpartition("/")[2]
     told = (
         ("attempt.json#/id", subject.data["id"]),
         ("samples.json#/comparison", subject.scope.document("samples.json")["comparison"]),

@@ -87,7 +87,7 @@ def hold_files(subject: Incomplete) -> Iterator[Complaint]:
 
 def hold_names(subject: Incomplete) -> Iterator[Complaint]:
     """Every document names the run, every ledger its arm and worker."""
-    own = subject.folder.rsplit("/", 1)[-1]
+    own = subject.folder.rpartition("/")[2]
     told = (
         ("comparison.json#/id", subject.data["id"]),
         ("comparison.json#/run", subject.data["run"]),
