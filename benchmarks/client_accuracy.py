@@ -222,14 +222,13 @@ def show(results: list[dict[str, Any]]) -> None:
         )
 
 
-def show_markdown(
-    results: list[dict[str, Any]], cases: dict[str, dict[str, str]], absent: dict[str, str], missed: list[str]
-) -> None:
+def show_markdown(found: dict[str, Any]) -> None:
     """Print the same as markdown, with where and when it was measured."""
+    results, cases, absent, missed = found["results"], found["cases"], found["absent"], found["missed"]
     processors = len(os.sched_getaffinity(0))
     print(
-        f"Measured on {time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {processors} processors, shared with "
-        f"the server and whatever else ran (load {os.getloadavg()[0]:.1f} at the end).\n"
+        f"Measured on {found['at']}, Python {platform.python_version()}, {processors} processors, shared with "
+        f"the server and whatever else ran (load up to {found['load']:.1f}).\n"
     )
     print(
         "| client | concurrency | in flight | requests | lost | TTFT error, ms (p50 / p99 / max) | total error, ms | CPU, ms a request |"
@@ -258,25 +257,15 @@ def show_markdown(
     print("\nMissed: " + "; ".join(missed) if missed else "\nAll that is wanted was met.")
 
 
-def main() -> int:
-    """Run the benchmark; 1 when our client misses what is wanted."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=client_peers.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--markdown", action="store_true", help="tables as they stand in docs/client-accuracy.md")
-    parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 8, 64, 256])
-    parser.add_argument("--requests", type=int, help="requests at each concurrency")
-    parser.add_argument("--peers", nargs="+", default=["none"], metavar="NAME", help=f"all, none, {', '.join(PEERS)}")
-    parser.add_argument("--no-cases", action="store_true")
-    options = parser.parse_args()
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Run everything that the command line asks for."""
     names = list(PEERS) if "all" in options.peers else [name for name in options.peers if name != "none"]
     results, cases, absent = [], {}, {}
     with emission_server() as port:
-        for concurrency in options.concurrency:
+        for concurrency in [] if options.no_ours else options.concurrency:
             requests = options.requests or REQUESTS.get(concurrency, 8 * concurrency)
             results.append(measure_ours(port, concurrency, requests) | {"concurrency": concurrency})
-        if not options.no_cases:
+        if not options.no_cases and not options.no_ours:
             cases["ours"] = judge_ours(port)
             take_truth(port)
         for name in names:
@@ -295,29 +284,57 @@ def main() -> int:
                 print(f"{name}: not measured: {error}", file=sys.stderr)
     missed = [what for one in results if one["client"] == "ours" for what in find_misses(one)]
     missed += [f"case {name}" for name, verdict in cases.get("ours", {}).items() if verdict != "right"]
-    if options.json:
-        print(
-            json.dumps(
-                {
-                    "at": time.strftime("%Y-%m-%d"),
-                    "results": results,
-                    "cases": cases,
-                    "missed": missed,
-                    "absent": absent,
-                },
-                indent=2,
-            )
-        )
-    elif options.markdown:
-        show_markdown(results, cases, absent, missed)
+    return {
+        "at": time.strftime("%Y-%m-%d"),
+        "load": os.getloadavg()[0],
+        "results": results,
+        "cases": cases,
+        "absent": absent,
+        "missed": missed,
+    }
+
+
+def main() -> int:
+    """Run the benchmark; 1 when our client misses what is wanted."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=client_peers.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--markdown", action="store_true", help="tables as they stand in docs/client-accuracy.md")
+    parser.add_argument("--concurrency", type=int, nargs="*", default=[1, 8, 64, 256])
+    parser.add_argument("--requests", type=int, help="requests at each concurrency")
+    parser.add_argument("--peers", nargs="+", default=["none"], metavar="NAME", help=f"all, none, {', '.join(PEERS)}")
+    parser.add_argument("--no-cases", action="store_true")
+    parser.add_argument("--no-ours", action="store_true", help="measure the peers alone")
+    parser.add_argument(
+        "--from", dest="stored", nargs="+", metavar="FILE", help="measure nothing: show what --json said"
+    )
+    options = parser.parse_args()
+    if options.stored:
+        told = [json.loads(Path(name).read_text()) for name in options.stored]
+        found = {
+            "at": ", ".join(sorted({one["at"] for one in told})),
+            "load": max(one["load"] for one in told),
+            "results": [row for one in told for row in one["results"]],
+            "cases": {name: verdicts for one in told for name, verdicts in one["cases"].items()},
+            "absent": {name: why for one in told for name, why in one["absent"].items()},
+            "missed": [what for one in told for what in one["missed"]],
+        }
     else:
-        show(results)
+        found = measure(options)
+    if options.json:
+        print(json.dumps(found, indent=2))
+    elif options.markdown:
+        show_markdown(found)
+    else:
+        show(found["results"])
+        cases = found["cases"]
         if cases:
             print(f"\n{'case':20}" + "".join(f"{name:36}" for name in cases))
             for case in CASES:
-                print(f"{case:20}" + "".join(f"{found[case][:34]:36}" for found in cases.values()))
-        print("\nmissed: " + "; ".join(missed) if missed else "\nall that is wanted was met")
-    return 1 if missed else 0
+                print(f"{case:20}" + "".join(f"{verdicts[case][:34]:36}" for verdicts in cases.values()))
+        print("\nmissed: " + "; ".join(found["missed"]) if found["missed"] else "\nall that is wanted was met")
+    return 1 if found["missed"] else 0
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 `python -m benchmarks.emission_server` prints `ready PORT` and ends with its standard input. The n-th request
 gets the n-th schedule of a fixed seed, so every client meets the same ones. GET /truth answers with what
 really happened, in monotonic nanoseconds of this machine, and forgets it; GET /case/NAME/... serves a case of
-`benchmarks.emission_cases`. The arrival of a request is the kernel's stamp of its last segment; a write has
+`benchmarks.emission_cases`. A schedule has EVENTS events with text behind the first, which decides what a request costs
+a client that reads each; with 16 an answer is as long as a short real one. The arrival of a request is the kernel's stamp of its last segment; a write has
 left just before its `send`. One process, one epoll, no HTTP library.
 """
 

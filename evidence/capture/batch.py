@@ -51,13 +51,14 @@ class Loop:
     """Serves the calls of a batch from `with` to its end. Only `stop` may be called from another thread.
 
     `take(slot)` begins the next job in a free slot and returns it, or None when there is none left. It is called
-    once for each of `slots` and then whenever the job of a slot has ended.
+    once for each of `slots` and then whenever the job of a slot has ended. What need not be dated does not wait until
+    the kernel stamps.
     """
 
-    def __init__(self, slots: int, take: Callable[[int], Job | None]) -> None:
+    def __init__(self, slots: int, take: Callable[[int], Job | None], *, dated: bool = True) -> None:
         self.receiver = Receiver(WallBridge())
         self.stopped = threading.Event()
-        self._slots, self._take = slots, take
+        self._slots, self._take, self._dated = slots, take, dated
         self._poll: Poll = select.epoll() if hasattr(select, "epoll") else Selector()
         self._waker, self._bell = socket.socketpair()
         self._open: dict[int, tuple[int, Job]] = {}
@@ -74,7 +75,7 @@ class Loop:
     def run(self) -> None:
         """Carry out all jobs. When a job or the recorder fails, the others are cancelled and recorded, and it passes."""
         try:
-            with stamps_wanted(), no_collection():
+            with stamps_wanted() if self._dated else contextlib.nullcontext(), no_collection():
                 self._carry_out()
         except BaseException:
             with contextlib.suppress(BaseException):

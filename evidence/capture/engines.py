@@ -20,6 +20,9 @@ from evidence.capture.launch import HOST, EngineSpec, Launch, SetupFailure, chec
 from evidence.capture.processes import Exit, Process, is_port_free, read_tail, start_process
 from evidence.errors import EvidenceError
 
+NOTHING = "nothing answered"
+CUT_SECONDS = 0.25
+
 
 @dataclass(frozen=True)
 class Ready:
@@ -91,7 +94,7 @@ class Engine:
             ended.cancel()
 
     async def _ask_until(self, deadline: float) -> tuple[bytes, Answer]:
-        clock, pause, seen = asyncio.get_running_loop().time, 0.02, "nothing answered"
+        clock, pause, seen = asyncio.get_running_loop().time, 0.02, NOTHING
         while (left := deadline - clock()) > 0:
             try:
                 name = await self._find_name(left)
@@ -103,7 +106,8 @@ class Engine:
                     return request, answer
                 seen = f"{path} answers {answer.status}: {answer.body[:120].decode('utf-8', 'replace')}"
             except ExchangeFailed as problem:
-                seen = str(problem)
+                if left > CUT_SECONDS or seen == NOTHING:  # what the deadline cut short says less than the one before
+                    seen = str(problem)
             await asyncio.sleep(min(pause, max(0.0, deadline - clock())))
             pause = min(0.25, pause * 1.5)
         raise SetupFailure(

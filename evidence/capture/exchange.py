@@ -34,7 +34,7 @@ async def exchange(
 ) -> Answer:
     """Send one request on a connection of its own. Raises ExchangeFailed, after `seconds` at the latest."""
     try:
-        found = await asyncio.wait_for(fetch(url, method, body, seconds, headers), seconds)
+        found = await asyncio.wait_for(fetch(url, method, body, seconds, headers, dated=False), seconds)
     except asyncio.TimeoutError:
         raise ExchangeFailed(f"no whole answer within {seconds:.1f} s") from None
     except EvidenceError as problem:

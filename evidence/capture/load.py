@@ -55,15 +55,17 @@ async def fetch(
     body: bytes | None = None,
     timeout_seconds: float = 10.0,
     headers: Mapping[str, str] | None = None,
+    *,
+    dated: bool = True,
 ) -> Exchange:
     """Make one request that is no offer (a control, a readiness probe) and return what came of it.
 
-    It never raises for what the server does; `transport` and `status` say it. Raises EvidenceError on a URL or
+    Without `dated` its times are the process's own. It never raises for what the server does; `transport` and `status` say it. Raises EvidenceError on a URL or
     header that cannot be sent.
     """
     plan = Plan("", None, None, "control", "native", None, url, body or b"", timeout_seconds, headers or {})
     order = Order(plan, parse_url(url), method, body, is_stream(body or b""), False)
-    return (await _carry_out([order], 1, _NoRecorder(), None))[0]
+    return (await _carry_out([order], 1, _NoRecorder(), None, dated=dated))[0]
 
 
 class _NoRecorder:
@@ -78,10 +80,15 @@ class _Slots:
     """Deals the orders out to slots, and keeps what became of them."""
 
     def __init__(
-        self, orders: Sequence[Order], slots: int, recorder: Recorder, progress: Callable[[int, int], None] | None
+        self,
+        orders: Sequence[Order],
+        slots: int,
+        recorder: Recorder,
+        progress: Callable[[int, int], None] | None,
+        dated: bool,
     ) -> None:
         self.orders, self.recorder, self.progress = orders, recorder, progress
-        self.loop = Loop(slots, self.take)
+        self.loop = Loop(slots, self.take, dated=dated)
         self.found: list[Exchange | None] = [None] * len(orders)
         self.last: list[tuple[int, Job] | None] = [None] * slots
         self.taken = 0
@@ -126,13 +133,18 @@ class _Slots:
 
 
 async def _carry_out(
-    orders: list[Order], concurrency: int, recorder: Recorder, progress: Callable[[int, int], None] | None
+    orders: list[Order],
+    concurrency: int,
+    recorder: Recorder,
+    progress: Callable[[int, int], None] | None,
+    *,
+    dated: bool = True,
 ) -> list[Exchange]:
     """Run a batch in its thread, and see it end even when this is cancelled."""
     known = {target: await resolve(target) for target in {order.target for order in orders}}
     for order in orders:
         order.addresses = known[order.target]
-    slots = _Slots(orders, min(concurrency, len(orders)), recorder, progress)
+    slots = _Slots(orders, min(concurrency, len(orders)), recorder, progress, dated)
     loop = asyncio.get_running_loop()
     over: asyncio.Future[BaseException | None] = loop.create_future()
 

@@ -16,9 +16,11 @@ on as they come, in both directions, without waiting for an end.
 import argparse
 import asyncio
 import contextlib
+import errno
 import gc
 import os
 import signal
+import socket
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -50,6 +52,7 @@ class Upstream(asyncio.Protocol):
         self.client, self.method = client, method
         self.parser = httptools.HttpResponseParser(self)
         self.transport: asyncio.Transport | None = None
+        self.connection: socket.socket | None = None
         self.waiting: list[bytes] = []
         self.started = self.complete = self.keep_alive = False
 
@@ -62,7 +65,12 @@ class Upstream(asyncio.Protocol):
     def send(self, data: bytes) -> None:
         if self.transport:
             self.transport.write(data)
-        else:
+            return
+        if self.connection is not None and not self.waiting:
+            # The event loop takes some turns to make its transport; the worker need not wait for them.
+            with contextlib.suppress(OSError):
+                data = data[self.connection.send(data) :]
+        if data:
             self.waiting.append(data)
 
     def data_received(self, data: bytes) -> None:
@@ -188,6 +196,7 @@ class Client(asyncio.Protocol):
     def begin_exchange(self, worker: tuple[str, int], method: bytes, head: bytes, last: bool = False) -> None:
         self.last = last
         upstream = self.upstream = Upstream(self, method)
+        upstream.connection = connect_at_once(worker)
         upstream.send(head)
         task = asyncio.get_running_loop().create_task(self.connect(worker, upstream))
         self.tasks.add(task)
@@ -195,7 +204,11 @@ class Client(asyncio.Protocol):
 
     async def connect(self, worker: tuple[str, int], upstream: Upstream) -> None:
         try:
-            transport, _ = await asyncio.get_running_loop().create_connection(lambda: upstream, *worker)
+            loop = asyncio.get_running_loop()
+            if upstream.connection is not None:
+                transport, _ = await loop.create_connection(lambda: upstream, sock=upstream.connection)
+            else:
+                transport, _ = await loop.create_connection(lambda: upstream, *worker)
             if upstream.complete:  # the client went away meanwhile
                 transport.close()
         except OSError:
@@ -232,6 +245,27 @@ class Client(asyncio.Protocol):
         elif not self.transport.is_closing():
             self.transport.write(BAD_GATEWAY)
             self.end_exchange(True)
+
+
+def connect_at_once(worker: tuple[str, int]) -> socket.socket | None:
+    """A connection to a numeric IPv4 address that stands without waiting, as on this machine; else None."""
+    try:
+        socket.inet_pton(socket.AF_INET, worker[0])
+    except OSError:
+        return None
+    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        code = connection.connect_ex(worker)
+        if code == errno.EINPROGRESS:
+            code = connection.connect_ex(worker)
+        if code in (0, errno.EISCONN):
+            return connection
+    except OSError:
+        pass
+    connection.close()
+    return None
 
 
 async def serve(
