@@ -92,18 +92,30 @@ def test_an_attempt_that_does_not_fit_keeps_no_later_one_from_being_looked_at() 
             for launch in data["launches"]:
                 launch["arguments"] += ["--gpu-memory", "0.5"]
 
-    def unreadable(bench: Bench) -> None:
-        requalifying("0.5", "0.5")(bench)
-        desk = only(bench, "converged", "a03-rr")
-        with desk.edit("attempt.json") as data:
-            data["launches"] = [{}]
+    def unreadable(launch: Any, **values: Any) -> Callable[[Bench], None]:
+        def change(bench: Bench) -> None:
+            requalifying("0.5", "0.5")(bench)
+            desk = only(bench, "converged", "a03-rr")
+            with desk.edit("attempt.json") as data:
+                data["launches"] = [launch]
+                data.update(values)
+
+        return change
+
+    odd = [
+        unreadable({}),
+        unreadable({"arguments": None, "environment": {}}),
+        unreadable({"arguments": [1], "environment": {}}),
+        unreadable({"arguments": [], "environment": {}}, startedAt=7),
+    ]
 
     def both(*changes: Callable[[Bench], object]) -> Callable[[Bench], None]:
         return lambda bench: [change(bench) for change in changes] and None
 
-    for change in (another, both(another, unreadable), both(another, requalifying("0.4", "0.4"))):
+    for change in (another, *(both(another, one) for one in odd), both(another, requalifying("0.4", "0.4"))):
         assert len(told(RESULTS, "decision-requalification", change)) == 1
-    assert told(RESULTS, "decision-requalification", unreadable) == []
+    for change in odd:
+        assert told(RESULTS, "decision-requalification", change) == []
 
 
 def document(name: str, change: Callable[[Any], object]) -> Callable[[Bench], None]:

@@ -150,6 +150,6 @@ def requalified(subject: Comparison) -> bool:
             told = [launch_values(launch, setting["argument"]) for launch in one.launches]
             if told and all(values == [setting["candidate"]] for values in told):
                 return True
-        except (KeyError, TypeError):
-            continue
+        except (AttributeError, KeyError, TypeError):
+            continue  # another verifier says what is wrong with it
     return False
