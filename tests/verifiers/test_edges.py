@@ -55,6 +55,20 @@ def test_a_number_is_read_up_to_40_characters_and_to_the_greatest_double() -> No
     assert parse_body("-1.7976931348623157e308") < 0
 
 
+@pytest.mark.parametrize("text", ["%s", "[%s]", '{"a": %s, "b": "text"}', " %s ", "-%s"])
+@pytest.mark.parametrize("digits", [299, 300, 301, 5000])
+def test_a_body_may_hold_an_integer_of_299_digits_and_no_longer_one(text: str, digits: int) -> None:
+    number = "1" * digits
+    if digits < 300:
+        assert repr(parse_body(text % number)).count(number) == 1
+    else:
+        with pytest.raises(JsonFault) as caught:
+            parse_body(text % number)
+        assert caught.value.code == "json-number"
+    # In a string they are no number.
+    assert parse_body(f'["{number}"]') == [number]
+
+
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
 def test_64_levels_are_read_and_65_are_not(opening: str) -> None:
     closing = "]" if opening == "[" else "}"
