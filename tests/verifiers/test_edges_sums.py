@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from checking.sums import SumsFault, looks_plain, read_sums, rows
+from checking.sums import Sums, SumsFault, compare, looks_plain, read_sums, rows
 
 ONE, TWO, THREE = "0" * 64, "a9" * 32, "f" * 64
 
@@ -102,3 +102,41 @@ def test_digests_go_with_their_names() -> None:
     assert [(row.digest, row.name) for row in rows([data[:80], data[80:]])] == [(TWO, "a"), (THREE, "b/c"), (ONE, "d")]
     odd = f"{TWO}  a b\n{THREE}  c\n".encode()
     assert read_sums(odd) == {"a b": TWO, "c": THREE}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"b": THREE},
+        {"a": TWO, "d": THREE},
+        {"b": None},
+        {"a": None, "b": None, "d": None},
+        {"0": TWO, "c": THREE, "e": TWO},
+        {"b": None, "c": TWO, "bb": THREE, "a": TWO, "none": None},
+        {"never": None},
+    ],
+)
+def test_a_list_after_alterations_is_that_of_the_altered_names(changes: dict[str, str | None]) -> None:
+    names = {"d": ONE, "a": ONE, "b": TWO}
+    made = Sums(names)
+    assert list(made.items()) == sorted(names.items())
+    assert b"\n".join([*made.lines(), b""]) == made.written({})
+    altered = {name: digest for name, digest in {**names, **changes}.items() if digest is not None}
+    right = "".join(f"{altered[name]}  {name}\n" for name in sorted(altered)).encode()
+    assert made.written(changes) == right
+    assert dict(made) == names
+    assert made.written({}) == Sums(names).written({})
+
+
+def test_a_list_is_compared_with_another_line_by_line() -> None:
+    base = Sums({"a": ONE, "b": TWO, "d": ONE})
+    told = compare(base.written({"b": THREE, "c": TWO, "d": None}), frozenset(base.lines()))
+    assert told is not None
+    assert {name: row.digest for name, row in told.found.items()} == {"b": THREE, "c": TWO}
+    assert told.gone == {"b", "d"}  # their lines are gone
+    same = compare(base.written({}), frozenset(base.lines()))
+    assert same is not None
+    assert (same.found, same.gone) == ({}, frozenset())
+    for faulty in (b"", b"\n", base.written({})[:-1], base.written({}) + base.written({}), base.written({}) + b"x\n"):
+        assert compare(faulty, frozenset(base.lines())) is None
