@@ -8,10 +8,12 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from checking.check import judge
 from checking.damage import Bench, sha256
 from checking.rules.forgery import Desk
 
 from tests.verifiers.edges import RESULTS, only, told
+from tests.verifiers.kill_matrix import ground
 
 AT = "results/settings/memory-half/"
 Row = dict[str, Any]
@@ -946,3 +948,18 @@ def test_the_name_of_a_body_is_its_hash_and_anything_else_is_a_stray_file() -> N
             continue  # a ledger of the grammar is a document and is read as one
         assert said("comparison-files", file(name)) == [f"{name}: {stray}"], name
     assert said("comparison-files", file("bodies/" + sha256(b"x"))) == []
+
+
+@pytest.mark.parametrize(
+    "ledger", [f"r{place // 2 + 1}-{arm}.worker-{n}" for place, arm in enumerate("abbaab") for n in (1, 2)]
+)
+def test_every_arm_has_a_ledger_of_every_worker(ledger: str) -> None:
+    on = ground(RESULTS)
+    bench = Bench(on.source, on.sums)
+    bench.remove(f"{AT}ledgers/{ledger}.json")
+    bench.reseal()
+    overlay = bench.overlay()
+    report = judge(overlay, on.families, on.clean, overlay.changed, overlay.moved, recall=on.recall)
+    assert [str(one) for one in report.findings if one.code == "file-missing"] == [
+        f"file-missing {AT}ledgers/{ledger}.json: found not there, expected a file"
+    ]
