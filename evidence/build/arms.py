@@ -22,20 +22,18 @@ TIMELINE = tuple(records.Timeline.__dataclass_fields__)
 
 
 @functools.cache
-def _columns(kind: type, known: frozenset[str]) -> tuple[list[str], Callable[[Json], tuple[Any, ...]]]:
-    """The fields of a record that come from an event, and what takes their values out of one."""
+def _values(kind: type) -> Callable[[Json], tuple[Any, ...]]:
+    """What takes the values of a record's fields, in their order, out of a row with its keys."""
     fields: Iterable[str] = kind.__dataclass_fields__  # type: ignore[attr-defined]
-    names = [name for name in fields if name != "schema_version" and name not in known]
-    keys = [records.key(name) for name in names]
-    return names, itemgetter(*keys) if len(keys) > 1 else lambda row: tuple(row[key] for key in keys)
+    keys = [records.key(name) for name in fields if name != "schema_version"]  # which is the last, and fixed
+    return itemgetter(*keys) if len(keys) > 1 else lambda row: (row[keys[0]],)
 
 
 def filled(kind: type[Record], row: Json, where: str, **more: Any) -> Record:
     """A record from the keys of an event, with `more` instead of some; refused when one is missing."""
     shape: type = kind
-    names, values = _columns(shape, frozenset(more))
     try:
-        return kind(**dict(zip(names, values(row))), **more)  # noqa: B905  # one value for each name
+        return kind(*_values(shape)({**row, **{records.key(name): value for name, value in more.items()}}))
     except KeyError as missing:
         raise EvidenceError(
             f"{where}: found no {missing.args[0]} in the event {row.get('event', '?')}", code=1

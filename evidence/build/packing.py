@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -67,10 +68,10 @@ class Packer:
             return
         context = multiprocessing.get_context("fork")
         with ProcessPoolExecutor(processes, context, _begin, common) as pool:
-            waiting: list[Future[Outcome]] = [pool.submit(_work, task) for task in tasks]
+            waiting: deque[Future[Outcome]] = deque(pool.submit(_work, task) for task in tasks)
             try:
-                for future in waiting:
-                    yield self._absorb(future.result())
+                while waiting:  # what was absorbed is let go of: a future holds on to its result
+                    yield self._absorb(waiting.popleft().result())
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
@@ -80,6 +81,7 @@ class Packer:
             message, hint, code = outcome.refusal
             raise EvidenceError(message, hint, code=code)
         self.tree.absorb(outcome.tree)
+        outcome.tree = self.tree
         return outcome
 
 

@@ -231,7 +231,7 @@ class Scanner:
         digits = text.translate(_DIGITS)
         if b"0.0" in digits and _has_any(digits, _DOTTED) and _IPV4.search(text):
             return True
-        if (b"::" in text or b"0:0" in text.translate(_HEX)) and _IPV6.search(text):
+        if b"0000:" in text.translate(_HEX) and _IPV6.search(text):
             return True
         if b"/" in text and (b"/home/" in text or b"/root/" in text or b"/Users/" in text):
             return True
@@ -296,6 +296,8 @@ def _has_any(text: bytes, words: Sequence[bytes]) -> bool:
 
 def joined(body: bytes) -> bytes:
     """The text that a streamed answer adds up to, roughly: an address may be cut over several events."""
+    if sum(map(body.count, (b'content"', b'text"', b'reasoning"'))) < 2:
+        return b""
     contents = _CONTENT.findall(body)
     return b"".join(contents) if len(contents) > 1 else b""
 

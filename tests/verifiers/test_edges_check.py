@@ -229,7 +229,7 @@ def test_after_an_alteration_only_what_it_reaches_is_judged_again(
 ) -> None:
     counting = Counting()
     base = Memory({"a/facts": b"aaa", "b/facts": b"bBb", "c/facts": b"ccc", "facts": b"p"})
-    before = judge(base, counting.families())
+    before = judge(base, counting.families(), again=True)
     assert counting.judged == ["one:a", "one:b", "two:a", "two:c", "package:"]
     assert (before.findings, before.crashes) == ((), ())
     counting.judged.clear()
@@ -246,7 +246,7 @@ def test_after_an_alteration_only_what_it_reaches_is_judged_again(
 def test_findings_of_subjects_that_are_not_judged_again_stay() -> None:
     counting = Counting()
     base = Memory({"a/facts": b"bad", "b/facts": b"bbb", "c/facts": b"bad", "facts": b"p"})
-    before = judge(base, counting.families())
+    before = judge(base, counting.families(), again=True)
     overlay = Overlay(base, {"b/facts": b"BBB"})
     after = judge(overlay, counting.families(), before, overlay.changed, overlay.moved)
     assert [finding.code for finding in before.findings] == ["one", "two", "two"]

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 from checking import command
+from checking import control as process
 from checking.check import Check, Family, Mutation, judge
-from checking.command import Verifier, arguments, control, counts_of, lay_copy, main, retained_only
+from checking.command import Verifier, arguments, counts_of, main, retained_only
+from checking.control import control, lay_copy
 from checking.damage import NOTHING, Bench, Outcome, sums_of, try_all, try_mutation, written_json
-from checking.package import Folder, Memory, Names, Overlay
+from checking.package import Folder, Memory, Overlay
 
 from tests.verifiers.forge import sha
 
@@ -175,7 +177,7 @@ def test_a_check_that_falls_over_cannot_be_trusted(package: Path, capsys: pytest
 def test_what_the_system_refuses_is_told(
     package: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def fail(*_: Any) -> Any:
+    def fail(*_: Any, **__: Any) -> Any:
         raise error
 
     monkeypatch.setattr(command, "judge", fail)
@@ -246,7 +248,7 @@ def test_the_control_is_the_first_that_finds_something_and_runs_in_a_new_process
 
 @pytest.mark.parametrize("text", ["no json", "[]", "{}", '{"findings": [1]}', '{"findings": [{}]}'])
 def test_a_control_whose_process_says_no_verdict_crashed(package: Path, tmp_path: Path, text: str) -> None:
-    outcome = control(verifier(controls=CONTROLS), Folder(str(package)), script(tmp_path, [], 5, text))
+    outcome = control(CONTROLS, Folder(str(package)), script(tmp_path, [], 5, text))
     assert outcome == Outcome("spoil a.txt", "a.txt", "bad-word", ("exit 5",), "crashed", True)
     assert outcome.blind()
 
@@ -264,8 +266,7 @@ def test_the_control_judges_a_damaged_copy_that_is_gone_afterwards(package: Path
     )
     for resealed in (True, False):
         one = spoil("a.txt", resealed=resealed)
-        outcome = control(verifier(controls=(("bad-word", one),)), Folder(str(package)), str(path))
-        assert outcome is not None
+        outcome = control((("bad-word", one),), Folder(str(package)), str(path))
         assert (outcome.verdict, outcome.resealed) == ("killed", resealed)
         root, flag, files, isolated = json.loads(seen.read_text())
         assert (flag, isolated, files["a.txt"], files["results/x/y"]) == ("--json", 1, "bad", "1")
@@ -295,7 +296,7 @@ def test_where_no_link_can_be_laid_the_bytes_are_copied(
     def refuse(*_: Any, **__: Any) -> None:
         raise OSError("no links here")
 
-    monkeypatch.setattr(command.os, "link", refuse)
+    monkeypatch.setattr(process.os, "link", refuse)
     (tmp_path / "copy").mkdir()
     lay_copy(Overlay(Folder(str(package)), {}), str(package), str(tmp_path / "copy"))
     assert {name: (tmp_path / "copy" / name).read_bytes() for name in FILES} == FILES
@@ -424,7 +425,7 @@ def sealed() -> Bench:
     files["results/lifecycle-index.json"] = document({"records": [record]})
     files["SHA256SUMS"] = sums(files)
     source = Memory(files)
-    return Bench(source, sums_of(source), Names(source.entries))
+    return Bench(source, sums_of(source))
 
 
 def test_resealing_makes_everything_true_again_and_touches_nothing_else() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from checking import package
-from checking.package import Folder, Memory, Names, Overlay, Recall, Source, Unreadable, View
+from checking.listing import Listing
+from checking.package import Folder, Memory, Overlay, Source, Unreadable, View
 
 
 def sha(data: bytes) -> str:
@@ -65,17 +66,17 @@ def test_a_folder_lists_every_entry_by_its_kind_and_follows_no_link(laid: Path, 
 def test_only_a_regular_file_is_opened(laid: Path, name: str, reason: str, asked: str) -> None:
     folder = Folder(str(laid))
     assert reason_of(folder, name, asked) == reason
-    assert folder.known() == {}
+    assert known(folder) == {}
 
 
 def test_bytes_and_digests_are_those_of_the_file_however_they_are_asked_for(laid: Path) -> None:
     folder = Folder(str(laid))
     assert folder.read("a/deep/er/x") == b"one"
-    assert folder.known() == {"a/deep/er/x": sha(b"one")}
+    assert known(folder) == {"a/deep/er/x": sha(b"one")}
     assert folder.digest("b.txt") == sha(b"two")
     assert folder.digest("a/y") == sha(b"")
     assert folder.read("a/y") == b""
-    assert folder.known() == {"a/deep/er/x": sha(b"one"), "b.txt": sha(b"two"), "a/y": sha(b"")}
+    assert known(folder) == {"a/deep/er/x": sha(b"one"), "b.txt": sha(b"two"), "a/y": sha(b"")}
     # Known is known: a digest is asked of the disk once.
     (laid / "b.txt").write_bytes(b"altered")
     assert folder.digest("b.txt") == sha(b"two")
@@ -125,7 +126,7 @@ def test_a_file_that_became_something_else_after_the_listing_is_refused(laid: Pa
     (laid / "a/deep").rename(laid / "elsewhere")
     (laid / "a/deep").symlink_to(laid / "elsewhere")
     assert reason_of(folder, "a/deep/er/x") in ("Not a directory", "Too many levels of symbolic links")
-    assert "b.txt" not in folder.known()
+    assert "b.txt" not in known(folder)
 
 
 def test_no_descriptor_stays_open_but_one_until_the_folder_is_closed(laid: Path) -> None:
@@ -156,10 +157,10 @@ BASE = Memory({"a": b"1", "b/c": b"2", "b/d": b"3"})
 def test_memory_gives_bytes_and_tells_what_it_was_asked() -> None:
     memory = Memory({"a": b"1", "b": b"2"})
     assert memory.entries == {"a": "file", "b": "file"}
-    assert memory.known() == {}
+    assert known(memory) == {}
     assert memory.read("a") == b"1"
     assert memory.digest("b") == sha(b"2")
-    assert memory.known() == {"a": sha(b"1"), "b": sha(b"2")}
+    assert known(memory) == {"a": sha(b"1"), "b": sha(b"2")}
     assert reason_of(memory, "c") == reason_of(memory, "c", "digest") == "not there"
 
 
@@ -192,15 +193,15 @@ def test_what_an_overlay_knows_is_what_is_there_now() -> None:
     for name in base.entries:
         base.digest(name)
     overlay = Overlay(base, {"a": None, "b": b"new", "e": b"5"}, {"c": "link"})
-    assert overlay.known() == {"b": sha(b"new"), "d": sha(b"4"), "e": sha(b"5")}
-    assert set(base.known()) == {"a", "b", "c", "d"}
+    assert known(overlay) == {"b": sha(b"new"), "d": sha(b"4"), "e": sha(b"5")}
+    assert set(known(base)) == {"a", "b", "c", "d"}
 
 
 NAMES = ["a", "a-b/x", "a.b/c", "a/b", "a/c/d", "a/c/e/f", "a/d", "a0/b", "ab/c", "z/y/x"]
 
 
 def test_names_below_a_folder_are_its_own_and_not_its_neighbours() -> None:
-    names = Names(dict.fromkeys(reversed(NAMES), "file"))
+    names = Listing.of(dict.fromkeys(reversed(NAMES), "file").items())
     assert names.below("") == NAMES
     assert names.below("a") == ["a/b", "a/c/d", "a/c/e/f", "a/d"]
     assert names.below("a/c") == ["a/c/d", "a/c/e/f"]
@@ -209,42 +210,37 @@ def test_names_below_a_folder_are_its_own_and_not_its_neighbours() -> None:
 
 
 def test_folders_are_those_right_below_in_order() -> None:
-    names = Names(dict.fromkeys(reversed(NAMES), "file"))
+    names = Listing.of(dict.fromkeys(reversed(NAMES), "file").items())
     assert names.folders("a") == ["a/c"]
     assert names.folders("a/c") == ["a/c/e"]
     assert names.folders("z") == names.folders("z") == ["z/y"]
     assert names.folders("a0") == names.folders("q") == []
-    more = Names(dict.fromkeys(["r/b/1", "r/b/2", "r/a/1/2", "r/c", "r/aa/3"], "file"))
+    more = Listing.of(dict.fromkeys(["r/b/1", "r/b/2", "r/a/1/2", "r/c", "r/aa/3"], "file").items())
     assert more.folders("r") == ["r/a", "r/aa", "r/b"]
 
 
-def test_a_listing_is_sorted_once_for_as_long_as_it_is_the_same_object() -> None:
-    recall = Recall()
-    listings = [{"b": "file", "a": "file"}, {"b": "file", "a": "file", "c": "file"}]
-    first = [recall.names(listing) for listing in listings]
-    assert [names.below("") for names in first] == [["a", "b"], ["a", "b", "c"]]
-    assert [recall.names(listing) for listing in listings] == first
-    # Any further one is read as it is, whatever is remembered.
-    for number in range(5):
-        assert recall.names({str(number): "file"}).below("") == [str(number)]
-    assert [recall.names(listing) for listing in listings] == first
+def known(source: Source | View) -> dict[str, str]:
+    """What a source knows of the digests of its names, and of some others."""
+    entries = source.listing() if isinstance(source, View) else source.entries
+    told = {name: source.known(name) for name in [*entries, "a", "b", "nowhere", "no/where"]}
+    return {name: digest for name, digest in told.items() if digest is not None}
 
 
 def seen(files: dict[str, bytes]) -> View:
     source = Memory(files)
-    return View(source, Names(source.entries))
+    return View(source)
 
 
 def test_a_view_says_what_is_there() -> None:
     overlay = Overlay(BASE, {}, {"b/e": "link"})
-    view = View(overlay, Names(overlay.entries))
+    view = View(overlay)
     assert [view.kind(name) for name in ("a", "b/e", "b", "c")] == ["file", "link", None, None]
     assert [view.has(name) for name in ("a", "b/e", "b", "c")] == [True, False, False, False]
     assert (view.read("a"), view.digest("b/c")) == (b"1", sha(b"2"))
-    assert view.kinds() == overlay.entries
+    assert view.listing() == overlay.entries
     assert view.below("b") == ["b/c", "b/d", "b/e"]
     assert view.folders("b") == []
-    assert view.known() == {"a": sha(b"1"), "b/c": sha(b"2")}
+    assert known(view) == {"a": sha(b"1"), "b/c": sha(b"2")}
 
 
 @pytest.mark.parametrize("asked", ["kind", "has", "read", "digest"])
@@ -258,7 +254,7 @@ def test_what_asked_for_a_file_is_touched_by_its_alteration_alone(asked: str) ->
 
 @pytest.mark.parametrize(
     ("ask", "folder"),
-    [(View.below, "f"), (View.folders, "f"), (View.below, ""), (lambda view, _: view.kinds(), "")],
+    [(View.below, "f"), (View.folders, "f"), (View.below, ""), (lambda view, _: view.listing(), "")],
 )
 def test_what_listed_a_folder_is_touched_by_coming_and_going_below_it(ask, folder: str) -> None:
     files = {"f/a": b"1", "fg/a": b"2", "g": b"3"}
@@ -296,5 +292,5 @@ def test_what_was_derived_is_touched_only_when_it_comes_out_otherwise() -> None:
 def test_what_cannot_be_read_is_derived_as_nothing(laid: Path) -> None:
     folder = Folder(str(laid))
     (laid / "b.txt").unlink()
-    view = View(folder, Names(folder.entries))
+    view = View(folder)
     assert [view.derive(name, repr) for name in ("a/z", "b.txt", "link")] == ["b'zzz'", "None", "None"]

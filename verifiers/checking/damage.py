@@ -252,10 +252,11 @@ def try_mutation(
 
 
 def try_all(
-    source: Source, families: Sequence[Family], before: Report, rows: Sequence[Check], recall: Recall
+    source: Source, families: Sequence[Family], before: Report, rows: Sequence[Check], recall: Optional[Recall] = None
 ) -> Iterator[Outcome]:
     """Every mutation of every row, in order; `before` is the report on the package unaltered, judged with the recall."""
     sums = sums_of(source)
+    recall = recall or Recall()
     recall.sums, recall.lines = sums, frozenset(sums.lines())
     for row in rows:
         for mutation in row.mutations:
