@@ -2,7 +2,7 @@
 
 `python -m benchmarks.campaign [--files 14049] [--tokens 128] [--scale 10] [--json]` forges run folders through capture's recorder (13
 profiles, 27 comparisons, the rest functional attempts), builds, and reports in one run: the build against a plain
-`tar --sort=name -c | gzip -6` of the same tree, and processor time and memory of every verifier. With `--scale` it does the
+`tar --sort=name -c | gzip -6` of the same tree, and processor time and memory of `validate` and of every verifier. With `--scale` it does the
 same with so many times the files and reports the ratios. Forging is not measured.
 
 An answer has 128 tokens by default, one event each, 26 KB in all. The published guide does not say what its bodies
@@ -90,6 +90,7 @@ def run(folder: Path, files: int, tokens: int, repeats: int) -> dict[str, Any]:
     for _ in range(repeats):  # one after the other in turn, so that a busy machine is busy for both
         peers.append(measure(peer, folder / "tree"))
         builds.append(measure(build))
+    validation = measure([sys.executable, "-m", "evidence", "validate", str(archive)])
     best_build = min(builds, key=lambda one: one["wallSeconds"])
     best_peer = min(peers, key=lambda one: one["wallSeconds"])
     tree = folder / "tree/forged"
@@ -108,6 +109,7 @@ def run(folder: Path, files: int, tokens: int, repeats: int) -> dict[str, Any]:
         "tarAndGzip": best_peer,
         "buildToPeer": round(best_build["wallSeconds"] / best_peer["wallSeconds"], 2),
         "buildToPeerProcessor": round(best_build["processorSeconds"] / best_peer["processorSeconds"], 2),
+        "validate": validation,
         "verifiers": verifiers,
         "verifiersProcessorSeconds": round(sum(one["processorSeconds"] for one in verifiers.values()), 2),
         "verifiersPeakMegabytes": max((one["peakMegabytes"] for one in verifiers.values()), default=0),
@@ -137,6 +139,8 @@ def main() -> None:
             "files": round(large["files"] / small["files"], 2),
             "buildTime": round(large["build"]["wallSeconds"] / small["build"]["wallSeconds"], 2),
             "buildMemory": round(large["build"]["peakMegabytes"] / small["build"]["peakMegabytes"], 2),
+            "validateTime": round(large["validate"]["processorSeconds"] / small["validate"]["processorSeconds"], 2),
+            "validateMemory": round(large["validate"]["peakMegabytes"] / small["validate"]["peakMegabytes"], 2),
             "verifiersTime": round(large["verifiersProcessorSeconds"] / small["verifiersProcessorSeconds"], 2),
             "verifiersMemory": round(large["verifiersPeakMegabytes"] / small["verifiersPeakMegabytes"], 2),
         }

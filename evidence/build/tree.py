@@ -7,6 +7,7 @@ before the archive writer has taken the whole of it.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 from bisect import insort
@@ -66,9 +67,14 @@ class Tree:
             self.files[path] = (digest, self._spool(data))
         return digest
 
+    @functools.cached_property
+    def _spool_path(self) -> str:
+        """One string for all pieces, and of the process that writes: a tree is made, and filled, in one."""
+        return f"{self.staging}/spool-{os.getpid()}"
+
     def _spool(self, data: bytes) -> Piece:
         """Append to the spool of this process: trees of other processes are spooled beside it."""
-        path = f"{self.staging}/spool-{os.getpid()}"
+        path = self._spool_path
         try:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:

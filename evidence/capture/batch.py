@@ -22,7 +22,8 @@ from typing import Protocol
 from evidence.capture.arrival import Receiver, WallBridge, await_stamps, request_stamps
 from evidence.capture.wire import Call
 
-PAUSE_NS = 500_000
+PAUSE_NS = 200_000
+FEW = 2
 LOOK_NS = 2_000_000_000
 LONGEST_SECONDS = 3600.0
 READ, WRITE = 1, 4
@@ -63,6 +64,8 @@ class Loop:
         self._waker, self._bell = socket.socketpair()
         self._open: dict[int, tuple[int, Job]] = {}
         self._ended: deque[tuple[int, Job]] = deque()
+        self._put_off: dict[int, Call] = {}
+        self._starting = True
         self._due_ns = 1 << 63
         self._served_ns = 0
 
@@ -93,11 +96,20 @@ class Loop:
         for slot in range(self._slots):
             self._begin(slot)
             self._serve_between()
+        self._starting = False
         while (self._open or self._ended) and not self.stopped.is_set():
             if self._ended:
                 slot, job = self._ended.popleft()
                 job.finish()
                 self._begin(slot)
+                self._serve_between()
+                continue
+            if self._put_off:
+                descriptor, call = self._put_off.popitem()
+                if descriptor in self._open and self._open[descriptor][1].call is call:
+                    call.look_into()
+                    if call.transport is not None:
+                        self._over(descriptor)
                 self._serve_between()
                 continue
             now = monotonic_ns()
@@ -147,6 +159,9 @@ class Loop:
         """Wait until something can be done, and do it, each call once."""
         found = self._poll.poll(seconds)
         self._served_ns = monotonic_ns()
+        # Where many have something at once, all are read before anything is looked into: what lies unread is dated by
+        # what follows it.
+        hold = self._starting or len(found) > FEW
         for descriptor, mask in found:
             known = self._open.get(descriptor)
             if known is None:
@@ -157,7 +172,9 @@ class Loop:
                 self._connected(descriptor, slot, job)
                 continue
             if mask != WRITE:
-                call.read()
+                call.read(hold=hold)
+                if hold:
+                    self._put_off[descriptor] = call
             if mask & WRITE and call.unsent:
                 call.write()
                 if call.transport is None and not call.unsent:

@@ -172,8 +172,11 @@ class Call:
             self.drain()
             self._break(f"while sending: {describe(error)}", monotonic_ns())
 
-    def read(self) -> bool:
-        """Read once (one wake-up takes what is there, so that others get their turn); False when nothing came."""
+    def read(self, *, hold: bool = False) -> bool:
+        """Read once (one wake-up takes what is there, so that others get their turn); False when nothing came.
+
+        With `hold` what came is dated, and looked into by `look_into` or when the connection ends.
+        """
         if self.transport is not None or self.connection is None:
             return False
         try:
@@ -191,6 +194,11 @@ class Call:
             self.kernel = self.kernel and kernel
             if kernel and not self.settled:
                 lateness.note_read(self._receiver.read_ns - at)
+            if hold and len(self._held) < HELD_MOST:
+                self._held.append((data, at))
+                return True
+            if self._held and self._patience is None:
+                self._take_held()
             if self._patience is not None and not self.settled:
                 if len(self._held) < HELD_MOST and not self._patience.search(data):
                     self._held.append((data, at))
@@ -210,6 +218,10 @@ class Call:
             self._end("complete", None, self.last_ns)
         else:
             self._break("the server closed before the end of the response", at)
+
+    def look_into(self) -> None:
+        """Look into what was read and put off."""
+        self._take_held()
 
     def _take_held(self) -> None:
         held, self._held = self._held, []
