@@ -519,3 +519,14 @@ def test_a_run_is_packaged_once() -> None:
         "attempt-copy results/converged/a04-exact/attempt.json#/run: found a02-native, "
         "expected a run of its own, not that of results/converged/a02-native"
     ]
+
+
+@pytest.mark.parametrize(
+    "name", ["bodies/" + "a" * 63, "bodies/" + "g" * 64, "bodies/" + "A" * 64, "bodie/" + "a" * 65, "x.json", "a" * 8]
+)
+def test_an_attempts_folder_holds_nothing_else(name: str) -> None:
+    right = "found a file that no attempt has, expected documents, ledgers of its workers and bodies"
+    put = [lambda desk: desk.bench.put(desk.path(name), b"x")]
+    assert said("attempt-files", "native", *put) == [f"{name}: {right}"]
+    body = "bodies/" + "a" * 64
+    assert said("attempt-files", "native", lambda desk: desk.bench.put(desk.path(body), b"x")) == []

@@ -534,3 +534,11 @@ def test_no_setting_is_selected_from_an_incomplete_comparison() -> None:
             value["comparisons"][0]["id"] = "aborted"
 
     assert told(INCOMPLETE, "incomplete-unselected", complete_as_well) == []
+
+
+def test_every_offer_with_a_wrong_fate_is_told() -> None:
+    lines = said("incomplete-fate", offer(KEPT, sample=False), offer(OTHER, fate="failed"))
+    assert lines == [
+        f"offers.json#{KEPT}/sample: found false, expected true",
+        f"offers.json#{OTHER}/fate: found failed, expected completed",
+    ]
