@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from checking.check import Scope
 from checking.damage import Bench, sha256
-from checking.package import Memory, View
-from checking.rules.checksums import LISTING
+from checking.package import Memory, Overlay, Recall, View
+from checking.rules.checksums import LISTING, Listed
 
 from tests.verifiers.edges import CONVERGED, RESULTS, told
 
@@ -593,6 +593,23 @@ def test_names_are_of_the_alphabet_short_enough_and_shallow_enough(name: str, li
 def test_a_look_at_a_whole_folder_admits_what_each_name_would(name: str, plain: bool) -> None:
     subject = LISTING.open(Scope(View(Memory({name: b""})), "package", "", {}))
     assert subject.plain() is plain
+
+
+@pytest.mark.parametrize(
+    ("made", "code"),
+    [(b"x\n", "sums-form"), (b"", "sums-empty"), (b"%(a)s  b\n%(a)s  a\n", "sums-order"), (b"%(a)s  a", "sums-form")],
+)
+def test_a_list_with_a_fault_has_it_beside_a_known_one_too(made: bytes, code: str) -> None:
+    ours = b"%s  a\n" % sha256(b"1").encode()
+    recall = Recall()
+    recall.sums, recall.lines = {"a": sha256(b"1")}, frozenset(ours.splitlines())
+    made = made.replace(b"%(a)s", sha256(b"1").encode())
+    source = Overlay(Memory({"a": b"1", "SHA256SUMS": ours}), {"SHA256SUMS": made})
+    for known in (recall, None):
+        listed = Listed(Scope(View(source, known), "package", "", {}), lambda name: True)
+        assert listed.fault is not None
+        assert listed.fault.code == code
+        assert list(listed.rows()) == []
 
 
 def test_every_name_with_a_bad_component_is_told_once() -> None:

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from checking.reading import read_json
 from checking.rules import lifecycle_coresidency as co
 from checking.rules import lifecycle_crash as crash
 from checking.rules import lifecycle_lora as lora
+from checking.rules import lifecycle_raw as raw
 from checking.rules import lifecycle_record as whole
 
 PUBLISHED = read_json(Path("tests/vectors/lifecycle/published-record.json").read_bytes())
@@ -846,3 +848,18 @@ def shortened(line: str) -> str:
     place, _, rest = line.partition(": ")
     cut = [one[:77] + "..." if one[0] == "'" and len(one) > 80 else one for one in rest.split(", ", 1)]
     return f"{place}: {', '.join(cut)}"
+
+
+def test_a_bundle_has_the_files_that_the_record_names_and_no_other() -> None:
+    kept = {key: f"evidence/cpu-crash/{key}.x" for key in OWN["experiments"][1]["retained_evidence_sha256"]}
+    assert OWN["experiments"][1]["id"] == "cpu-crash"
+    rows = []
+    for names in (kept.values(), [*kept.values(), "evidence/cpu-crash/notes.txt"], [*kept.values()][1:]):
+        view = SimpleNamespace(below=lambda room, names=names: sorted(names))
+        rows.append(list(raw.hold_files(SimpleNamespace(name="record.json", record=OWN, view=view))))
+    place = "record.json#/experiments/1/retained_evidence_sha256/"
+    assert rows == [
+        [],
+        [(place + "notes", "no hash of evidence/cpu-crash/notes.txt", "a file and its hash")],
+        [(place + next(iter(kept)), "no file", "a file and its hash")],
+    ]
