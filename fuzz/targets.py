@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT / "verifiers") not in sys.path:
     sys.path.append(str(ROOT / "verifiers"))
 
-from checking import reading  # noqa: E402
+from checking import reading, streams  # noqa: E402
 
 
 class Target(NamedTuple):
@@ -120,9 +120,9 @@ def judge_stream(data: bytes) -> None:
     try:
         data.decode()
     except UnicodeDecodeError:
-        _refuse(lambda: reading.read_events(data), reading.JsonFault)
+        _refuse(lambda: streams.read_events(data), reading.JsonFault)
         return
-    judge = [(event.name, event.data) for event in reading.read_events(data)]
+    judge = [(event.name, event.data) for event in streams.read_events(data)]
     assert client == judge, (client, judge)
 
 
