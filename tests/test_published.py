@@ -61,7 +61,7 @@ def test_a_sceptic_verifies_it_with_python_alone(archive, tmp_path):
     before = sorted(package.rglob("*"))
     assert run("sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS", cwd=package).returncode == 0
     for verifier in VERIFIERS:
-        found = run(sys.executable, "-I", "-S", f"{verifier}.py", "--mutation-control", cwd=package)
+        found = run(sys.executable, "-I", "-S", f"{verifier}.py", "--mutation-control=all", cwd=package)
         assert found.returncode == 0, f"{verifier}: {found.stdout}{found.stderr}"
     assert sorted(package.rglob("*")) == before
 

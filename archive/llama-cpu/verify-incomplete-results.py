@@ -14,7 +14,7 @@ sys.path[:] = [path for path in sys.path if os.path.abspath(path) != HOME] + [HO
 
 from checking.command import Verifier, main  # noqa: E402
 from checking.limits import NOT_PROVED  # noqa: E402
-from checking.rules import checksums, incomplete, structure  # noqa: E402
+from checking.rules import checksums, incomplete, structure, unfinished  # noqa: E402
 
 VERIFIER = Verifier(
     name="verify-incomplete-results",
@@ -22,7 +22,7 @@ VERIFIER = Verifier(
     families=(
         incomplete.FAMILY,
         incomplete.INDEX_FAMILY,
-        structure.family(structure.always(incomplete.INDEX)),
+        structure.family(structure.always(unfinished.INDEX)),
         checksums.LISTING,
         checksums.WHAT_WAS_READ,
     ),

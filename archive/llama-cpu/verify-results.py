@@ -15,17 +15,18 @@ sys.path[:] = [path for path in sys.path if os.path.abspath(path) != HOME] + [HO
 
 from checking.command import Verifier, main  # noqa: E402
 from checking.limits import NOT_PROVED  # noqa: E402
-from checking.rules import checksums, manifest, settings, structure, tree  # noqa: E402
+from checking.rules import checksums, manifest, settings, settings_index, structure, tree, verdict  # noqa: E402
 
 VERIFIER = Verifier(
     name="verify-results",
     learns=__doc__ or "",
     families=(
+        verdict.SUCCESSES,
         settings.FAMILY,
         settings.INDEX_FAMILY,
         manifest.FAMILY,
         tree.FAMILY,
-        structure.family(structure.always("manifest.json"), settings.SHAPE_LIES),
+        structure.family(structure.always(settings_index.TABLE.name), settings.SHAPE_LIES),
         checksums.LISTING,
         checksums.EVERYTHING,
     ),

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from checking.package import Names, Recall, Source, Unreadable, View
+from checking.package import Recall, Source, Unreadable, View
 from checking.reading import JsonFault, read_document
 from checking.shape import Shape, faults
 
@@ -113,7 +113,7 @@ class Result(NamedTuple):
 
     findings: Tuple[Finding, ...]
     facts: Any
-    view: View
+    view: Optional[View]
 
 
 class Report(NamedTuple):
@@ -212,13 +212,13 @@ def judge(
     moved: FrozenSet[str] = frozenset(),
     without: FrozenSet[str] = frozenset(),
     recall: Optional[Recall] = None,
+    again: bool = False,
 ) -> Report:
-    """Judge a package.
+    """Judge a package; `again` keeps what each subject asked for, so that the report can be a later `before`.
 
     With `before`, a report on the same package without the names in `changed` (of which `moved` came or went),
     subjects that read none of them keep their result, as long as no earlier family's facts changed.
     """
-    names = Names(source.entries) if recall is None else recall.names(source.entries)
     facts: Dict[str, Dict[str, Any]] = {}
     results: Dict[Tuple[int, str], Result] = {}
     findings: List[Finding] = []
@@ -227,16 +227,18 @@ def judge(
     for number, family in enumerate(families):
         gathered = facts.setdefault(family.kind, {}) if family.kind != "package" else {}
         keeps = True
-        folders = family.find(View(source, names))
+        folders = family.find(View(source))
         for folder in folders:
             known = before.results.get((number, folder)) if before is not None and same else None
-            if known is not None and not known.view.touched(source, changed, moved):
+            if known is not None and known.view is not None and not known.view.touched(source, changed, moved):
                 result = known
             else:
-                result, fell = judge_subject(family, View(source, names, recall), folder, facts, without)
+                result, fell = judge_subject(family, View(source, recall, again), folder, facts, without)
                 crashes.extend(fell)
                 if known is None or known.facts != result.facts:
                     keeps = False
+                if not again:
+                    result = result._replace(view=None)
             results[(number, folder)] = result
             gathered[folder] = result.facts
             findings.extend(result.findings)

@@ -1,4 +1,4 @@
-"""The command line that all verifiers share: arguments, output, exit codes, the control in a new process.
+"""The command line that all verifiers share: arguments, output, exit codes.
 
 Exit 0 verified; 1 rejected, a line a finding; 2 could not run; 3 a mutation control was not rejected.
 """
@@ -8,15 +8,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from checking.check import Family, Mutation, Report, judge, table
-from checking.damage import NOTHING, Bench, Outcome, sums_of, try_all
-from checking.package import Folder, Overlay
+from checking.package import Folder, Recall
 
 VERIFIED, REJECTED, UNREADABLE, BLIND = 0, 1, 2, 3
 VERDICTS = {VERIFIED: "verified", REJECTED: "rejected", UNREADABLE: "unreadable", BLIND: "blind"}
@@ -69,66 +65,7 @@ def counts_of(report: Report) -> Dict[str, int]:
 
 def retained_only(folder: Folder) -> bool:
     """Whether this is the part that a repository retains: it has a manifest and no results at all."""
-    return "manifest.json" in folder.entries and not any(name.startswith("results/") for name in folder.entries)
-
-
-def lay_copy(overlay: Overlay, root: str, target: str) -> None:
-    """Lay an altered package into a new folder: what is not altered is linked where the system lets it,
-    else copied; altered files are new files, so nothing is ever written through a link."""
-    made = set()
-    for name, kind in overlay.entries.items():
-        path = os.path.join(target, *name.split("/"))
-        folder = os.path.dirname(path)
-        if folder not in made:
-            os.makedirs(folder, exist_ok=True)
-            made.add(folder)
-        if kind != "file":
-            continue
-        data = overlay.changes.get(name)
-        if data is not None:
-            with open(path, "xb") as file:
-                file.write(data)
-            continue
-        source = os.path.join(root, *name.split("/"))
-        try:
-            os.link(source, path, follow_symlinks=False)
-        except (OSError, NotImplementedError):
-            shutil.copyfile(source, path, follow_symlinks=False)
-
-
-def control(verifier: Verifier, folder: Folder, script: str) -> Optional[Outcome]:
-    """Alter a temporary copy and call the real verifier on it in a new process, which must reject it by code."""
-    sums = sums_of(folder)
-    for code, mutation in verifier.controls:
-        bench = Bench(folder, sums)
-        altered = mutation.damage(bench)
-        if altered is None:
-            continue
-        if mutation.resealed:
-            bench.reseal()
-        scratch = tempfile.mkdtemp(prefix="mutation-control-")
-        try:
-            target = os.path.join(scratch, "package")
-            os.mkdir(target)
-            lay_copy(bench.overlay(), folder.root, target)
-            ran = subprocess.run(
-                [sys.executable, "-I", "-B", os.path.abspath(script), target, "--json"],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                check=False,
-            )
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-        try:
-            said = json.loads(ran.stdout.decode("utf-8"))
-            observed = tuple(sorted({finding["code"] for finding in said["findings"]}))
-        except (ValueError, KeyError, TypeError):
-            return Outcome(mutation.name, altered, code, ("exit %d" % ran.returncode,), "crashed", mutation.resealed)
-        killed = ran.returncode == REJECTED and code in observed
-        verdict = "killed" if killed else "survived"
-        return Outcome(mutation.name + " (new process)", altered, code, observed, verdict, mutation.resealed)
-    return Outcome("damage a copy", NOTHING, "", (), "inert", False)
+    return "manifest.json" in folder.entries and not folder.entries.below("results")
 
 
 def show(
@@ -199,7 +136,8 @@ def verify(verifier: Verifier, options: argparse.Namespace, script: str) -> Tupl
     if "SHA256SUMS" not in folder.entries and "manifest.json" not in folder.entries:
         said["message"] = "%s holds neither SHA256SUMS nor manifest.json; expected a package" % options.package
         return UNREADABLE, {}, said
-    report = judge(folder, verifier.families)
+    recall = Recall() if options.mutation_control == "all" else None
+    report = judge(folder, verifier.families, recall=recall, again=recall is not None)
     counts = counts_of(report)
     said["findings"] = list(report.findings)
     if report.findings:
@@ -208,10 +146,13 @@ def verify(verifier: Verifier, options: argparse.Namespace, script: str) -> Tupl
         said["message"] = "a check failed on its own: " + report.crashes[0]
         return UNREADABLE, counts, said
     if options.mutation_control:
-        first = control(verifier, folder, script)
+        from checking.control import control
+        from checking.damage import try_all
+
+        first = control(verifier.controls, folder, script)
         said["mutations"] = [first] if first is not None else []
-        if options.mutation_control == "all":
-            said["mutations"].extend(try_all(folder, verifier.families, report, table(verifier.families)))
+        if recall is not None:
+            said["mutations"].extend(try_all(folder, verifier.families, report, table(verifier.families), recall))
         if any(outcome.blind() for outcome in said["mutations"]):
             said["message"] = "a mutation was not rejected: this verifier is blind, trust nothing it said"
             return BLIND, counts, said

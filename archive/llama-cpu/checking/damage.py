@@ -14,10 +14,10 @@ from decimal import Decimal
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from checking.check import Check, Family, Mutation, Report, judge
-from checking.package import Names, Overlay, Recall, Source
-from checking.reading import read_json, read_sums
+from checking.package import Overlay, Recall, Source
+from checking.reading import read_json
+from checking.sums import SUMS, Sums, read_sums
 
-SUMS = "SHA256SUMS"
 INDICES = {
     "results/settings-index.json": "comparisons",
     "results/converged-index.json": "attempts",
@@ -32,40 +32,42 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def written_json(value: Any, indent: int = 0) -> str:
+_quoted = json.encoder.encode_basestring
+
+
+def written_json(value: Any, pad: str = "\n") -> str:
     """A value in the form of package JSON, without the final newline; Decimal keeps its digits."""
+    if isinstance(value, str):
+        return str(_quoted(value))
     if isinstance(value, dict):
         if not value:
             return "{}"
-        pad = "  " * (indent + 1)
-        inner = ",\n".join(
-            "%s%s: %s" % (pad, json.dumps(key, ensure_ascii=False), written_json(value[key], indent + 1))
-            for key in sorted(value)
-        )
-        return "{\n%s\n%s}" % (inner, "  " * indent)
+        inner = pad + "  "
+        lines = [inner + _quoted(key) + ": " + written_json(value[key], inner) for key in sorted(value)]
+        return "{" + ",".join(lines) + pad + "}"
     if isinstance(value, list):
         if not value:
             return "[]"
-        pad = "  " * (indent + 1)
-        return "[\n%s\n%s]" % (",\n".join(pad + written_json(item, indent + 1) for item in value), "  " * indent)
+        inner = pad + "  "
+        return "[" + ",".join([inner + written_json(item, inner) for item in value]) + pad + "]"
     if isinstance(value, Decimal):
         return format(value, "f")
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False) if type(value) is not int else str(value)
 
 
 class Bench:
     """A package lying open: what is edited here exists in memory alone."""
 
-    def __init__(self, source: Source, sums: Mapping[str, str], names: Optional[Names] = None) -> None:
+    def __init__(self, source: Source, sums: Mapping[str, str]) -> None:
         self.source = source
-        self.sums = sums
+        self.sums = sums if isinstance(sums, Sums) else Sums(sums)
         self.changes: Dict[str, Optional[bytes]] = {}
         self.kinds: Dict[str, str] = {}
-        self._names = names or Names(source.entries)
 
     def below(self, folder: str) -> List[str]:
         """Names of files below a folder as they stand now."""
-        names = [name for name in self._names.below(folder) if self.source.entries[name] == "file"]
+        entries = self.source.entries
+        names = [name for name in entries.below(folder) if name not in entries.odd()]
         touched = [name for name in self.changes if not folder or name.startswith(folder + "/")]
         if not touched:
             return names
@@ -80,7 +82,7 @@ class Bench:
     def folders(self, parent: str) -> List[str]:
         """The folders right below a folder, in order."""
         if not any(name.startswith(parent + "/") for name in self.changes):
-            return self._names.folders(parent)
+            return self.source.entries.folders(parent)
         cut = len(parent) + 1
         return sorted({parent + "/" + name[cut:].split("/")[0] for name in self.below(parent) if "/" in name[cut:]})
 
@@ -88,7 +90,7 @@ class Bench:
         """Whether the file is there now."""
         if name in self.changes:
             return self.changes[name] is not None
-        return self.source.entries.get(name) == "file"
+        return self.source.entries.find(name) == "file"
 
     def read(self, name: str) -> bytes:
         """Its bytes now."""
@@ -146,7 +148,7 @@ class Bench:
             "results/converged-index.json": "results/converged/",
             "results/incomplete-settings-index.json": "results/incomplete/",
         }[index]
-        if index not in self.changes and not any(name.startswith(folder) for name in self.changes):
+        if not any(name.startswith(folder) for name in self.changes):
             return
         value = self.load(index)
         for entry in value.get(key, []):
@@ -157,7 +159,7 @@ class Bench:
         self.store_if_other(index, value)
 
     def _reseal_lifecycle(self) -> None:
-        if LIFECYCLE_INDEX in self.changes or any(name.startswith("results/lifecycle/") for name in self.changes):
+        if any(name.startswith("results/lifecycle/") for name in self.changes):
             value = self.load(LIFECYCLE_INDEX)
             for entry in value.get("records", []):
                 if entry.get("path") in self.changes and self.has(entry["path"]):
@@ -182,15 +184,11 @@ class Bench:
 
     def reseal_sums(self) -> None:
         """Write SHA256SUMS anew for what is there now."""
-        sums = dict(self.sums)
+        digests: Dict[str, Optional[str]] = dict.fromkeys(self.kinds)
         for name, data in self.changes.items():
-            if data is None:
-                sums.pop(name, None)
-            elif name != SUMS:
-                sums[name] = sha256(data)
-        for name in self.kinds:
-            sums.pop(name, None)
-        self.put(SUMS, "".join("%s  %s\n" % (sums[name], name) for name in sorted(sums)).encode())
+            if name != SUMS:
+                digests[name] = None if data is None else sha256(data)
+        self.put(SUMS, self.sums.written(digests))
 
     def overlay(self) -> Overlay:
         """The damaged package; changes that change nothing are left out."""
@@ -198,7 +196,7 @@ class Bench:
             name: data
             for name, data in self.changes.items()
             if (data is None and name in self.source.entries)
-            or (data is not None and (self.source.entries.get(name) != "file" or self.source.read(name) != data))
+            or (data is not None and (self.source.entries.find(name) != "file" or self.source.read(name) != data))
         }
         return Overlay(self.source, real, self.kinds)
 
@@ -218,9 +216,9 @@ class Outcome(NamedTuple):
         return self.verdict in ("survived", "crashed") or (self.verdict == "inert" and self.altered != NOTHING)
 
 
-def sums_of(source: Source) -> Dict[str, str]:
+def sums_of(source: Source) -> Sums:
     """SHA256SUMS of a package that verified."""
-    return read_sums(source.read(SUMS))
+    return Sums(read_sums(source.read(SUMS)))
 
 
 def try_mutation(
@@ -253,11 +251,13 @@ def try_mutation(
     )
 
 
-def try_all(source: Source, families: Sequence[Family], before: Report, rows: Sequence[Check]) -> Iterator[Outcome]:
-    """Every mutation of every row, in order."""
+def try_all(
+    source: Source, families: Sequence[Family], before: Report, rows: Sequence[Check], recall: Optional[Recall] = None
+) -> Iterator[Outcome]:
+    """Every mutation of every row, in order; `before` is the report on the package unaltered, judged with the recall."""
     sums = sums_of(source)
-    names = Names(source.entries)
-    recall = Recall()
+    recall = recall or Recall()
+    recall.sums, recall.lines = sums, frozenset(sums.lines())
     for row in rows:
         for mutation in row.mutations:
-            yield try_mutation(row.code, mutation, source, families, before, Bench(source, sums, names), recall)
+            yield try_mutation(row.code, mutation, source, families, before, Bench(source, sums), recall)

@@ -6,8 +6,8 @@ added, removed or turned into something that is no file; nothing of it is ever w
 one group of checks sees: it notes which names were read, so that after an alteration only the groups
 that read an altered name have to be judged again.
 
-Kinds of entry: `file`, `link`, `special` (FIFO, device, socket), `folder` (only empty ones are listed).
-Names use `/`, are relative to the top folder, and are kept as text (undecodable bytes as surrogates).
+What is kept for every file is its last component and one byte (checking.listing), and its digest where that is not
+its name: memory hardly grows with the package.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from bisect import bisect_left
-from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
+
+from checking.listing import FILE, Listing
 
 _OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _OPEN_FOLDER = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0)
 _RELATIVE = os.open in os.supports_dir_fd
-_CHUNK = 1 << 20
+_INTO = hasattr(os, "readv")
+_CHUNK = 1 << 18
 LARGEST_READ = 64 << 20
 
 
@@ -34,10 +36,33 @@ class Unreadable(Exception):
         self.reason = reason
 
 
+def _size(descriptor: int, name: str, most: Optional[int] = None) -> int:
+    """The length of an open regular file. Raises Unreadable."""
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
+        raise Unreadable(name, "not a regular file")
+    if most is not None and facts.st_size > most:
+        raise Unreadable(name, "%d bytes, more than %d" % (facts.st_size, most))
+    return facts.st_size
+
+
+def _fill(descriptor: int, buffer: memoryview) -> int:
+    """Read as much as the buffer holds; how much it was."""
+    if _INTO:
+        return os.readv(descriptor, [buffer])
+    data = os.read(descriptor, len(buffer))
+    buffer[: len(data)] = data
+    return len(data)
+
+
 class Source:
     """Names, kinds and bytes of one package."""
 
-    entries: Mapping[str, str]
+    entries: Listing
+    changed: FrozenSet[str] = frozenset()
+
+    def __init__(self) -> None:
+        self._derived: Dict[Tuple[Any, ...], Any] = {}
 
     def read(self, name: str) -> bytes:
         """The bytes of a regular file of at most 64 MiB. Raises Unreadable."""
@@ -47,37 +72,54 @@ class Source:
         """The SHA-256 of a regular file, as hex. Raises Unreadable."""
         raise NotImplementedError
 
-    def known(self) -> Mapping[str, str]:
-        """Name -> SHA-256 of every file whose bytes were asked for so far."""
+    def known(self, name: str) -> Optional[str]:
+        """The SHA-256 of a file whose bytes were asked for before; None of any other."""
         raise NotImplementedError
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """The bytes of a regular file, as `read` gives them, in pieces. Raises Unreadable."""
+        yield self.read(name)
+
+    def derived(self, name: str, function: Callable[..., Any], words: Tuple[Any, ...]) -> Any:
+        """function(*words, bytes of the file), where bytes are None when there is no such file that can be read."""
+        key = (name, function, words)
+        if key not in self._derived:
+            self._derived[key] = function(*words, _bytes_of(self, name))
+        return self._derived[key]
 
 
 class Folder(Source):
     """A package in a folder. Raises OSError when the top folder cannot be listed."""
 
     def __init__(self, root: str) -> None:
+        super().__init__()
         self.root = os.path.abspath(root)
-        self.entries: Dict[str, str] = {}
-        self._digests: Dict[str, str] = {}
+        self.entries = Listing()
+        self._read: Dict[str, bytearray] = {}  # folder -> 1 for each of its files whose digest is its name
+        self._digests: Dict[str, str] = {}  # of all others that were read
         self._folder: Tuple[Optional[str], int] = (None, -1)
+        self._buffer = memoryview(bytearray(_CHUNK))
         self._list(self.root, "")
 
-    def _list(self, folder: str, prefix: str) -> None:
-        empty = True
-        with os.scandir(folder) as found:
-            for entry in found:
-                empty = False
-                name = prefix + entry.name
-                if entry.is_symlink():
-                    self.entries[name] = "link"
+    def _list(self, path: str, folder: str) -> bool:
+        """List a folder and what is below it; whether anything lies in it."""
+        found: List[Tuple[str, str]] = []
+        inner: List[str] = []
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    found.append((entry.name, FILE))
+                elif entry.is_symlink():
+                    found.append((entry.name, "link"))
                 elif entry.is_dir(follow_symlinks=False):
-                    self._list(entry.path, name + "/")
-                elif entry.is_file(follow_symlinks=False):
-                    self.entries[name] = "file"
+                    inner.append(entry.name)
                 else:
-                    self.entries[name] = "special"
-        if empty and prefix:
-            self.entries[prefix[:-1]] = "folder"
+                    found.append((entry.name, "special"))
+        start = folder + "/" if folder else ""
+        found += [(name, "folder") for name in inner if not self._list(os.path.join(path, name), start + name)]
+        if found:
+            self.entries.add(folder, found)
+        return bool(found or inner)
 
     def _descend(self, folder: str) -> int:
         """A descriptor of the folder, each step refused when it is a link. The last one used stays open."""
@@ -101,8 +143,9 @@ class Folder(Source):
             self._folder = (None, -1)
 
     def _open(self, name: str) -> int:
-        if self.entries.get(name) != "file":
-            raise Unreadable(name, self.entries.get(name, "not there"))
+        kind = self.entries.find(name)
+        if kind != FILE:
+            raise Unreadable(name, kind or "not there")
         try:
             if _RELATIVE:
                 folder, _, last = name.rpartition("/")
@@ -116,14 +159,10 @@ class Folder(Source):
     def read(self, name: str) -> bytes:
         descriptor = self._open(name)
         try:
-            facts = os.fstat(descriptor)
-            if not stat.S_ISREG(facts.st_mode):
-                raise Unreadable(name, "not a regular file")
-            if facts.st_size > LARGEST_READ:
-                raise Unreadable(name, "%d bytes, more than %d" % (facts.st_size, LARGEST_READ))
-            data = os.read(descriptor, facts.st_size + 1)
+            size = _size(descriptor, name, LARGEST_READ)
+            data = os.read(descriptor, size + 1)
             while True:
-                more = os.read(descriptor, _CHUNK) if len(data) != facts.st_size else b""
+                more = os.read(descriptor, _CHUNK) if len(data) != size else b""
                 if not more:
                     break
                 data += more
@@ -131,31 +170,64 @@ class Folder(Source):
             raise Unreadable(name, error.strerror or "cannot be read") from None
         finally:
             os.close(descriptor)
-        self._digests[name] = hashlib.sha256(data).hexdigest()
+        self._keep(name, hashlib.sha256(data).hexdigest())
         return data
 
+    def _keep(self, name: str, digest: str) -> str:
+        folder, _, last = name.rpartition("/")
+        if digest == last:
+            places = self.entries.places(folder)
+            if folder not in self._read:
+                self._read[folder] = bytearray(len(places))
+            self._read[folder][places[last]] = 1
+        else:
+            self._digests[name] = digest
+        return digest
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        descriptor = self._open(name)
+        try:
+            _size(descriptor, name, LARGEST_READ)
+            while True:
+                data = os.read(descriptor, _CHUNK)
+                if not data:
+                    break
+                yield data
+        except OSError as error:
+            raise Unreadable(name, error.strerror or "cannot be read") from None
+        finally:
+            os.close(descriptor)
+
     def digest(self, name: str) -> str:
+        known = self.known(name)
+        if known is not None:
+            return known
+        descriptor = self._open(name)
+        running = hashlib.sha256()
+        try:
+            left = _size(descriptor, name)
+            while left > 0:
+                count = _fill(descriptor, self._buffer)
+                if not count:
+                    break
+                running.update(self._buffer[:count])
+                left -= count
+        except OSError as error:
+            raise Unreadable(name, error.strerror or "cannot be read") from None
+        finally:
+            os.close(descriptor)
+        return self._keep(name, running.hexdigest())
+
+    def known(self, name: str) -> Optional[str]:
         known = self._digests.get(name)
         if known is None:
-            descriptor = self._open(name)
-            try:
-                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    raise Unreadable(name, "not a regular file")
-                running = hashlib.sha256()
-                while True:
-                    data = os.read(descriptor, _CHUNK)
-                    if not data:
-                        break
-                    running.update(data)
-            except OSError as error:
-                raise Unreadable(name, error.strerror or "cannot be read") from None
-            finally:
-                os.close(descriptor)
-            known = self._digests[name] = running.hexdigest()
+            folder, _, last = name.rpartition("/")
+            read = self._read.get(folder)
+            if read is not None:
+                place = self.entries.places(folder).get(last)
+                if place is not None and read[place]:
+                    return last
         return known
-
-    def known(self) -> Mapping[str, str]:
-        return self._digests
 
 
 class Overlay(Source):
@@ -164,6 +236,7 @@ class Overlay(Source):
     def __init__(
         self, base: Source, changes: Mapping[str, Optional[bytes]], kinds: Optional[Mapping[str, str]] = None
     ) -> None:
+        super().__init__()
         self.base = base
         self.changes = dict(changes)
         self.kinds = dict(kinds or {})
@@ -171,46 +244,45 @@ class Overlay(Source):
         self.moved = frozenset(
             name for name in self.changed if (self.changes.get(name) is not None) != (name in base.entries)
         ) | frozenset(self.kinds)
+        self.entries = base.entries
         if self.moved:
-            entries = dict(base.entries)
-            for name in self.moved:
-                if name in self.kinds:
-                    entries[name] = self.kinds[name]
-                elif self.changes[name] is None:
-                    entries.pop(name, None)
-                else:
-                    entries[name] = "file"
-            self.entries: Mapping[str, str] = entries
-        else:
-            self.entries = base.entries
+            self.entries = base.entries.altered({name: self._kind(name) for name in self.moved})
+
+    def _kind(self, name: str) -> Optional[str]:
+        return self.kinds.get(name) or (None if self.changes[name] is None else FILE)
 
     def read(self, name: str) -> bytes:
-        if self.entries.get(name) != "file":
-            raise Unreadable(name, self.entries.get(name, "not there"))
+        kind = self.entries.find(name)
+        if kind != FILE:
+            raise Unreadable(name, kind or "not there")
         data = self.changes.get(name)
         return self.base.read(name) if data is None else data
 
     def digest(self, name: str) -> str:
-        if self.entries.get(name) != "file":
-            raise Unreadable(name, self.entries.get(name, "not there"))
+        kind = self.entries.find(name)
+        if kind != FILE:
+            raise Unreadable(name, kind or "not there")
         data = self.changes.get(name)
         return self.base.digest(name) if data is None else hashlib.sha256(data).hexdigest()
 
-    def known(self) -> Mapping[str, str]:
-        known = dict(self.base.known())
-        for name in self.changed:
-            known.pop(name, None)
-            if self.entries.get(name) == "file":
-                known[name] = self.digest(name)
-        return known
+    def known(self, name: str) -> Optional[str]:
+        if name not in self.changed:
+            return self.base.known(name)
+        return self.digest(name) if self.entries.find(name) == FILE else None
+
+    def derived(self, name: str, function: Callable[..., Any], words: Tuple[Any, ...]) -> Any:
+        if name in self.changed:
+            return super().derived(name, function, words)
+        return self.base.derived(name, function, words)
 
 
 class Memory(Source):
     """A package held in memory: what tests and tools build."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
+        super().__init__()
         self.files = dict(files)
-        self.entries: Dict[str, str] = dict.fromkeys(self.files, "file")
+        self.entries = Listing.of((name, FILE) for name in self.files)
         self._digests: Dict[str, str] = {}
 
     def read(self, name: str) -> bytes:
@@ -224,30 +296,8 @@ class Memory(Source):
             self._digests[name] = hashlib.sha256(self.files[name]).hexdigest()
         return self._digests[name]
 
-    def known(self) -> Mapping[str, str]:
-        return self._digests
-
-
-class Names:
-    """The sorted names of a package, cut by folder."""
-
-    def __init__(self, entries: Mapping[str, str]) -> None:
-        self._sorted = sorted(entries)
-        self._folders: Dict[str, List[str]] = {}
-
-    def below(self, folder: str) -> List[str]:
-        """Names below a folder; none when it is not there, all when it is ``."""
-        if not folder:
-            return self._sorted
-        return self._sorted[bisect_left(self._sorted, folder + "/") : bisect_left(self._sorted, folder + "0")]
-
-    def folders(self, parent: str) -> List[str]:
-        """The folders right below one, in order."""
-        if parent not in self._folders:
-            cut = len(parent) + 1
-            inner = {name[cut:].split("/", 1)[0] for name in self.below(parent) if name.find("/", cut) > 0}
-            self._folders[parent] = sorted(parent + "/" + name for name in inner)
-        return self._folders[parent]
+    def known(self, name: str) -> Optional[str]:
+        return self._digests.get(name)
 
 
 class Recall:
@@ -262,89 +312,103 @@ class Recall:
         self.documents: Dict[Tuple[str, int], Any] = {}
         self.answers: Dict[Tuple[Any, ...], Any] = {}
         self.sizes: Dict[str, int] = {}
-        self._names: Dict[int, Tuple[Mapping[str, str], Names]] = {}
-
-    def names(self, entries: Mapping[str, str]) -> "Names":
-        """The names of a listing, sorted once for as long as the listing is the same object."""
-        held = self._names.get(id(entries))
-        if held is None or held[0] is not entries:
-            held = (entries, Names(entries))
-            if len(self._names) < 2:
-                self._names[id(entries)] = held
-        return held[1]
+        self.sums: Mapping[str, str] = {}  # SHA256SUMS, read, of the package unaltered, which verified
+        self.lines: FrozenSet[bytes] = frozenset()  # and its lines
 
 
 def _bytes_of(source: Source, name: str) -> Optional[bytes]:
     try:
-        return source.read(name) if source.entries.get(name) == "file" else None
+        return source.read(name) if source.entries.find(name) == FILE else None
     except Unreadable:
         return None
 
 
 class View:
-    """What one group of checks sees of a package, and what it asked for."""
+    """What one group of checks sees of a package, and (`noted`) what it asked for."""
 
-    def __init__(self, source: Source, names: Names, recall: Optional[Recall] = None) -> None:
+    def __init__(self, source: Source, recall: Optional[Recall] = None, noted: bool = True) -> None:
         self.recall = recall
         self._source = source
-        self._names = names
+        self._noted = noted
         self.reads: Set[str] = set()
         self.listed: Set[str] = set()
-        self._derived: List[Tuple[str, Callable[[Optional[bytes]], Any], Any]] = []
+        self._derived: List[Tuple[str, Callable[..., Any], Tuple[Any, ...], Any]] = []
+
+    def _note(self, name: str) -> None:
+        if self._noted:
+            self.reads.add(name)
 
     def kind(self, name: str) -> Optional[str]:
         """The kind of entry, None when nothing is there."""
-        self.reads.add(name)
-        return self._source.entries.get(name)
+        self._note(name)
+        return self._source.entries.find(name)
 
     def has(self, name: str) -> bool:
         """Whether the name is a regular file."""
-        self.reads.add(name)
-        return self._source.entries.get(name) == "file"
+        self._note(name)
+        return self._source.entries.find(name) == FILE
 
     def read(self, name: str) -> bytes:
         """Bytes of a file. Raises Unreadable."""
-        self.reads.add(name)
+        self._note(name)
         return self._source.read(name)
 
     def digest(self, name: str) -> str:
         """SHA-256 of a file as hex. Raises Unreadable."""
-        self.reads.add(name)
+        self._note(name)
         return self._source.digest(name)
 
-    def kinds(self) -> Mapping[str, str]:
-        """Name -> kind of everything that is there."""
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """Bytes of a file, in pieces. Raises Unreadable."""
+        self._note(name)
+        return self._source.pieces(name)
+
+    def listing(self) -> Listing:
+        """Everything that is there."""
         self.listed.add("")
         return self._source.entries
 
-    def known(self) -> Mapping[str, str]:
-        """Name -> SHA-256 of every file whose bytes anyone asked for so far."""
-        return self._source.known()
+    def altered(self) -> FrozenSet[str]:
+        """The names that are altered in memory."""
+        return self._source.changed
+
+    def known(self, name: str) -> Optional[str]:
+        """The SHA-256 of a file whose bytes anyone asked for so far; None of any other."""
+        known = self._source.known(name)
+        if known is not None:
+            self._note(name)
+        return known
 
     def folders(self, parent: str) -> List[str]:
         """The folders right below one, in order."""
         self.listed.add(parent)
-        return self._names.folders(parent)
+        return self._source.entries.folders(parent)
+
+    def right_in(self, folder: str) -> List[str]:
+        """Sorted names right in a folder, of any kind but folders in which something lies."""
+        self.listed.add(folder)
+        return self._source.entries.right_in(folder)
 
     def below(self, folder: str) -> List[str]:
         """Sorted names below a folder (`results/settings/x`), of any kind; `` is the whole package."""
         self.listed.add(folder)
-        return self._names.below(folder)
+        return self._source.entries.below(folder)
 
-    def derive(self, name: str, function: Callable[[Optional[bytes]], Any]) -> Any:
-        """What a function makes of a file's bytes (None when there is no such file that can be read).
+    def derive(self, name: str, function: Callable[..., Any], *words: Any) -> Any:
+        """What function(*words, bytes) makes of a file (None for bytes when there is no such file that can be read).
 
         Only what it made is depended on: an alteration of the file that leaves it the same touches nothing.
         """
-        value = function(_bytes_of(self._source, name))
-        self._derived.append((name, function, value))
+        value = self._source.derived(name, function, words)
+        if self._noted:
+            self._derived.append((name, function, words, value))
         return value
 
     def touched(self, source: Source, changed: FrozenSet[str], moved: Iterable[str]) -> bool:
         """Whether an alteration, to `source`, reaches anything that was asked for."""
         if not self.reads.isdisjoint(changed):
             return True
-        for name, function, value in self._derived:
-            if name in changed and function(_bytes_of(source, name)) != value:
+        for name, function, words, value in self._derived:
+            if name in changed and source.derived(name, function, words) != value:
                 return True
         return any(not folder or name.startswith(folder + "/") for name in moved for folder in self.listed)

@@ -1,4 +1,4 @@
-"""Strict readers: JSON, the form of package JSON, server-sent events, SHA256SUMS.
+"""Strict readers of JSON and of the form of package JSON.
 
 JSON here is RFC 8259 with nothing left to taste: UTF-8 without BOM, no duplicate keys, no NaN or
 Infinity, integers within +-(2^53-1), other numbers finite as a double and at most 40 characters, nesting
@@ -11,11 +11,13 @@ from __future__ import annotations
 import json
 import re
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 MAX_DEPTH = 64
 MAX_INTEGER = 2**53 - 1
 MAX_NUMBER_LENGTH = 40
+SHORT = 8192  # characters of a text that is worth remembering
 
 _STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
 _TEXT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
@@ -25,9 +27,9 @@ _LINE = re.compile(
     r"|([\]}]),?)\n",
     re.MULTILINE,
 )
+_VALUE = re.compile(r'": (?:' + _STRING + r"|-?[0-9][0-9.]{0,14}|true|false|null)(?=,?\n)")
+_NEXT_ROW = "\n    },\n    {\n"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_SUMS = re.compile(rb"(?:[0-9a-f]{64}  (?:[A-Za-z0-9_+-][A-Za-z0-9._+-]*/)*[A-Za-z0-9_+-][A-Za-z0-9._+-]*\n)+")
-_DIGEST_LINE = re.compile(rb"([0-9a-f]{64})  ([^\n]+)\n")
 
 
 class JsonFault(Exception):
@@ -102,6 +104,7 @@ def _constant(text: str) -> Any:
 _decode = json.JSONDecoder(
     object_pairs_hook=_pairs, parse_int=_integer, parse_float=_decimal, parse_constant=_constant
 ).decode
+_decode_checked = json.JSONDecoder(parse_float=Decimal, parse_constant=_constant).decode
 _decode_sorted = json.JSONDecoder(
     object_pairs_hook=_sorted_pairs, parse_int=_integer, parse_float=_decimal, parse_constant=_constant
 ).decode
@@ -175,7 +178,7 @@ def parse_body(text: str) -> Any:
     """JSON that an engine wrote: as strict, but any finite number. Raises JsonFault."""
     if text.count("{") + text.count("[") > MAX_DEPTH and depth(text) > MAX_DEPTH:
         raise JsonFault("json-depth", "", "nesting deeper than %d" % MAX_DEPTH, "at most %d" % MAX_DEPTH)
-    if len(text) >= LONG_INTEGER and _LARGE.search(text):
+    if len(text) >= LONG_INTEGER and _LARGE.search(text) and _LARGE.search(_TEXT.sub("", text)):
         return _parse(text, _decode)
     try:
         value, end = _scan_body(text, 0)
@@ -232,109 +235,62 @@ def read_form(text: str) -> Form:
     return Form(None, deepest < MAX_DEPTH)
 
 
+def _outline(text: str) -> str:
+    """A text with 0 for every plain value behind a key, and rows of one list that look alike then told once.
+
+    Promise: the outline of a text in the package form is in that form, with as deep a nesting; and where an outline
+    is, with keys sorted and no key twice, so is its text, if that is JSON at all. Every number of more than 15
+    characters or with an exponent, and every value that stands in a list by itself, is in the outline as it is.
+
+    Why it holds: a line that ends in `": 0` or `": 0,` is a line of the form only when a whole string, the key, ends
+    at that quote; and then any other value may stand there. A row told once more begins and ends as deep as the
+    first, since indentation tells the depth, and all of its lines are deeper than its braces.
+    """
+    rows = _VALUE.sub('": 0', text).split(_NEXT_ROW)
+    seen = set()
+    told = rows[:1]
+    for row in rows[1:-1]:
+        if row not in seen:
+            seen.add(row)
+            told.append(row)
+            if row.count("\n      ") != row.count("\n") or row[:6] != "      ":
+                return text
+    told.extend(rows[1:][-1:])
+    return _NEXT_ROW.join(told)
+
+
+def _judge_outline(outline: str) -> bool:
+    """Whether an outline shows nesting to be shallow. Raises JsonFault, or _Unsorted, on what is wrong with it."""
+    form = read_form(outline)
+    if form.fault is not None:
+        raise form.fault
+    _parse(outline, _decode_sorted, form.shallow)
+    return form.shallow
+
+
+_judge_again = lru_cache(maxsize=64)(_judge_outline)
+
+
+def _read_plain(text: str) -> Any:
+    """The value of a text in the package form. Raises JsonFault, or _Unsorted, on what its outline may not show."""
+    outline = _outline(text)
+    shallow = _judge_again(outline) if len(outline) <= SHORT else _judge_outline(outline)
+    return _parse(text, _decode_checked, shallow)
+
+
 def read_document(data: bytes) -> Tuple[Any, Optional[JsonFault]]:
     """A JSON file of the package: its value, and what is wrong with its form while it can be read at all.
 
     Raises JsonFault when it is no strict JSON.
     """
     text = decode_text(data)
+    try:
+        return _read_plain(text), None
+    except (JsonFault, _Unsorted):
+        pass  # told below with its place
     form = read_form(text)
     try:
         value = _parse(text, _decode_sorted, form.shallow)
     except _Unsorted:
         return _parse(text, _decode), JsonFault("json-form", "", "keys out of order", "keys sorted in every object")
     return value, form.fault
-
-
-class Event(NamedTuple):
-    """One server-sent event: its type (`message` unless named) and its data."""
-
-    name: str
-    data: str
-
-
-def read_events(data: bytes) -> List[Event]:
-    """The events of a stream by the WHATWG rules. Raises JsonFault json-encoding on bytes that are not UTF-8.
-
-    LF, CRLF or CR ends a line; `data` lines join with a newline; comments and unknown fields are ignored;
-    one leading BOM is dropped; a blank line ends an event; what follows the last blank line is no event.
-    """
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise JsonFault("json-encoding", "byte %d" % error.start, "bytes that are not UTF-8", "UTF-8") from None
-    if text.startswith("\ufeff"):
-        text = text[1:]
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    lines = text.split("\n")
-    lines.pop()
-    events: List[Event] = []
-    held: List[str] = []
-    name = ""
-    for line in lines:
-        if line.startswith("data: "):
-            held.append(line[6:])
-        elif not line:
-            if held:
-                events.append(Event(name or "message", held[0] if len(held) == 1 else "\n".join(held)))
-                held = []
-            name = ""
-        else:
-            field, _, value = line.partition(":")
-            value = value[1:] if value.startswith(" ") else value
-            if field == "data":
-                held.append(value)
-            elif field == "event":
-                name = value
-    return events
-
-
-class SumsFault(Exception):
-    """SHA256SUMS is not in the form that this project writes: code, place, what was found and expected."""
-
-    def __init__(self, code: str, place: str, found: str, expected: str) -> None:
-        super().__init__("%s at %s" % (code, place))
-        self.code = code
-        self.place = place
-        self.found = found
-        self.expected = expected
-
-
-def read_sums(data: bytes) -> Dict[str, str]:
-    """Name -> hash of a SHA256SUMS: GNU text form, sorted, no duplicates, nothing else. Raises SumsFault."""
-    if _SUMS.fullmatch(data):
-        rows = data.decode("ascii").split("\n")
-        rows.pop()
-        names = [row[66:] for row in rows]
-        # Rising names are sorted and unique; what the pattern admits has nothing to escape and no odd component.
-        if "SHA256SUMS" not in names and all(one < two for one, two in zip(names, names[1:])):
-            return {name: row[:64] for name, row in zip(names, rows)}
-    if not data:
-        raise SumsFault("sums-empty", "line 1", "nothing", "a line for every file")
-    lines = data.split(b"\n")
-    if lines.pop():
-        raise SumsFault("sums-form", "line %d" % (len(lines) + 1), "no final newline", "one final newline")
-    sums: Dict[str, str] = {}
-    before = b""
-    for number, line in enumerate(lines, 1):
-        match = _DIGEST_LINE.fullmatch(line + b"\n")
-        if match is None or b"\r" in line or b"\\" in line or line[66:67] in (b" ", b"*"):
-            raise SumsFault(
-                "sums-form",
-                "line %d" % number,
-                shown(line.decode("latin-1"), 60),
-                "64 lower-case hex, two spaces, a name",
-            )
-        name = match.group(2)
-        text = name.decode("utf-8", "surrogateescape")
-        if name == before or text in sums:
-            raise SumsFault("sums-duplicate", "line %d" % number, shown(text), "each name once")
-        if name < before:
-            raise SumsFault("sums-order", "line %d" % number, shown(text), "names sorted as bytes")
-        parts = text.split("/")
-        if text == "SHA256SUMS" or "" in parts or "." in parts or ".." in parts:
-            raise SumsFault("sums-path", "line %d" % number, shown(text), "a relative name inside the package")
-        before = name
-        sums[text] = match.group(1).decode()
-    return sums

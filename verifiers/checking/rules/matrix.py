@@ -219,6 +219,10 @@ def _drop_row(data: Row) -> str:
     data["rows"] = [
         row for row in data["rows"] if (row["profile"], row["surface"]) != (last["profile"], last["surface"])
     ]  # other cases of that profile on that surface would do for it
+    if not data["rows"]:  # an empty matrix has no form: then the row that is missing is one more that was asked for
+        data["rows"] = [last]
+        data["surfaces"].append("native" if last["surface"] != "native" else "rr")
+        return "a surface added that no row has"
     return str(last["case"]) + " dropped"
 
 
@@ -315,7 +319,7 @@ CHECKS = (
         "every profile has a row on every surface",
         hold_complete,
         (
-            _change("drop the last row of the matrix", _drop_row),
+            _change("leave a profile without its row", _drop_row),
             _change("add a row of an unlisted profile", _unknown_profile),
         ),
     ),

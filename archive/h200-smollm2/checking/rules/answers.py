@@ -8,30 +8,38 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from checking.reading import Event, JsonFault, parse_body, read_body, read_events
+from checking.reading import SHORT, JsonFault, parse_body, read_body
+from checking.streams import Event, fold, read_events
 
-_CONTENT = re.compile(r'("content": ?)(")([^"\\\\]+)"')
-_MARK = "a mark that no engine writes"
+_NOBODY = "an id that no engine gives"
+_MARK = ('"id":"%s"' % _NOBODY).encode()
+_ID = re.compile(rb'"id": ?"([A-Za-z0-9_:-]{1,100})"')
+_CREATED = re.compile(rb'("created": ?)[1-9][0-9]{0,14}(?=[,}])')
+
 NO_DONE = frozenset(("transformers-serve",))
 
 
 class Answer(NamedTuple):
-    """What follows from a body. `name` is the id that the engine gave it, `models` the models that it names."""
+    """What follows from a body: whether it has text and separate reasoning, but never what they say.
+
+    `name` is the id that the engine gave it, `models` the models that it names.
+    """
 
     classification: str
     finish_reason: Optional[str]
     prompt_tokens: Optional[int]
     completion_tokens: Optional[int]
-    text: str
-    reasoning: str
+    text: bool
+    reasoning: bool
     name: Optional[str] = None
     models: Tuple[str, ...] = ()
 
 
 def _nothing(classification: str) -> Answer:
-    return Answer(classification, None, None, None, "", "")
+    return Answer(classification, None, None, None, False, False)
 
 
 class Request(NamedTuple):
@@ -66,8 +74,8 @@ def _usage(value: Any) -> Tuple[Optional[int], Optional[int]]:
     return _count(value.get("prompt_tokens")), _count(value.get("completion_tokens"))
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
 
 
 def _word(value: Any) -> Optional[str]:
@@ -94,7 +102,7 @@ def answer(transport: str, status: Optional[int], request: Request, body: bytes,
 
 
 def _settle(
-    finish: Optional[str], usage: Tuple[Optional[int], Optional[int]], text: str, reasoning: str, tools: bool
+    finish: Optional[str], usage: Tuple[Optional[int], Optional[int]], text: bool, reasoning: bool, tools: bool
 ) -> Answer:
     if tools:
         kind = "TOOL_CALL"
@@ -107,50 +115,38 @@ def _settle(
     return Answer(kind, finish, usage[0], usage[1], text, reasoning)
 
 
-def _template(head: str, tail: str) -> Optional[Dict[str, Any]]:
-    """The object of `head`, any plain text, `tail`, when the text is a chat delta's content; else None.
-
-    A string without quote, backslash or control character can stand for any other such string: the rest of
-    the JSON is read the same. So one parse with a mark tells what all events with this head and tail are.
-    """
-    try:
-        value = parse_body(head + _MARK + tail)
-        if value["choices"][0]["delta"]["content"] == _MARK and (head + tail).count(_MARK) == 0:
-            return value  # type: ignore[no-any-return]
-    except (JsonFault, LookupError, TypeError):
-        return None
-    return None
-
-
 def _objects(events: List[Event]) -> List[Dict[str, Any]]:
-    """The JSON objects of a stream, [DONE] left out. Raises JsonFault on data that is no object.
-
-    Events that differ in their text alone share one object, with some text for theirs: whether there is
-    text is all that anyone asks.
-    """
+    """The JSON objects of a stream, [DONE] left out. Raises JsonFault on data that is no object."""
     objects: List[Dict[str, Any]] = []
-    templates: Dict[Tuple[str, str], Optional[Dict[str, Any]]] = {}
     for _, data in events:
-        if data == "[DONE]":
-            continue
-        opening = _CONTENT.search(data)
-        if opening is not None:
-            head, tail = data[: opening.end(2)], data[opening.end(3) :]
-            if (head, tail) not in templates:
-                templates[(head, tail)] = _template(head, tail)
-            shared = templates[(head, tail)]
-            if shared is not None and opening.group(3).isprintable():
-                objects.append(shared)
-                continue
-        value = parse_body(data)
-        if not isinstance(value, dict):
-            raise JsonFault("json-syntax", "", "no object", "an object")
-        objects.append(value)
+        if data != "[DONE]":
+            value = parse_body(data)
+            if not isinstance(value, dict):
+                raise JsonFault("json-syntax", "", "no object", "an object")
+            objects.append(value)
     return objects
 
 
+def _masked(data: bytes) -> Tuple[bytes, Optional[str]]:
+    """A folded stream with marks for the id and the moments that its engine gave it, and that id.
+
+    As for text (see `fold`), a plain string or whole number behind its key can stand for any other.
+    """
+    found = _ID.search(data)
+    if found is None or _NOBODY.encode() in data:
+        return data, None
+    return _CREATED.sub(rb"\g<1>1", data).replace(found.group(0), _MARK), found.group(1).decode()
+
+
 def _stream(body: bytes, kind: str, owes_done: bool) -> Answer:
-    events = read_events(body)
+    """What a stream says. Answers that differ in id, moment and words alone, as most do, are read once."""
+    data, name = _masked(fold(body))
+    read = _read_again(data, kind, owes_done) if len(data) <= SHORT else _read(data, kind, owes_done)
+    return read._replace(name=name) if name is not None and read.name == _NOBODY else read
+
+
+def _read(data: bytes, kind: str, owes_done: bool) -> Answer:
+    events = read_events(data)
     objects = _objects(events)
     if not events:
         return _nothing("MALFORMED")
@@ -158,16 +154,10 @@ def _stream(body: bytes, kind: str, owes_done: bool) -> Answer:
         return _nothing("HTTP_ERROR")
     finish: Optional[str] = None
     usage: Any = None
-    text: List[str] = []
-    reasoning: List[str] = []
-    tools = False
+    text = reasoning = tools = False
     name: Optional[str] = None
     models: List[str] = []
-    before: Any = None
     for value in objects:
-        if value is before:
-            continue  # the same object again, as events that differ in their text alone share one
-        before = value
         if name is None:
             name = _word(value.get("id"))
         model = _word(value.get("model"))
@@ -182,16 +172,19 @@ def _stream(body: bytes, kind: str, owes_done: bool) -> Answer:
         choice = choices[0]
         part = choice.get("delta") if kind == "chat" else choice
         if isinstance(part, dict):
-            text.append(_text(part.get("content" if kind == "chat" else "text")))
-            reasoning.append(_text(part.get("reasoning_content")) or _text(part.get("reasoning")))
+            text = text or _text(part.get("content" if kind == "chat" else "text"))
+            reasoning = reasoning or _text(part.get("reasoning_content")) or _text(part.get("reasoning"))
             tools = tools or bool(part.get("tool_calls")) or bool(part.get("function_call"))
         if isinstance(choice.get("finish_reason"), str):
             finish = choice["finish_reason"]
-    read = _settle(finish, _usage(usage), "".join(text), "".join(reasoning), tools)
+    read = _settle(finish, _usage(usage), text, reasoning, tools)
     read = read._replace(name=name, models=tuple(models))
     if finish is None or (owes_done and not any(event.data == "[DONE]" for event in events)):
         return read._replace(classification="UPSTREAM_PARTIAL")
     return read
+
+
+_read_again = lru_cache(maxsize=256)(_read)
 
 
 def _document(body: bytes, kind: str) -> Answer:
@@ -213,7 +206,7 @@ def _plain(value: Dict[str, Any], kind: str) -> Answer:
         vector = first.get("embedding") if isinstance(first, dict) else None
         if not isinstance(vector, list) or not vector or not all(type(one) in (int, float, Decimal) for one in vector):
             return _nothing("MALFORMED")
-        return Answer("NORMAL", None, usage[0], usage[1], "", "")
+        return Answer("NORMAL", None, usage[0], usage[1], False, False)
     choices = value.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, dict):
@@ -222,7 +215,7 @@ def _plain(value: Dict[str, Any], kind: str) -> Answer:
     if kind == "completions":
         if "text" not in choice:
             return _nothing("MALFORMED")
-        return _settle(finish, usage, _text(choice["text"]), "", False)
+        return _settle(finish, usage, _text(choice["text"]), False, False)
     message = choice.get("message")
     if not isinstance(message, dict):
         return _nothing("MALFORMED")

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from checking.check import Check, Family, Mutation
 from checking.damage import Bench
-from checking.rules import converged, receipts, samples
+from checking.rules import converged, index, receipts, samples
 from checking.rules.forgery import Desk
 
 Row = Dict[str, Any]
@@ -522,7 +522,7 @@ INDEX_CHECKS = (
     Check(
         "attempt-index",
         "every attempt has one row of the index",
-        C.hold_index_complete,
+        index.hold_complete,
         (
             _index_lie("drop an attempt from the index", lambda rows: rows.pop()),
             Mutation("leave a file beside the attempts", _stray),
@@ -531,7 +531,7 @@ INDEX_CHECKS = (
     Check(
         "attempt-index-files",
         "the hashes of the converged index are those of the files",
-        C.hold_index_files,
+        index.hold_files,
         (
             _index_lie(
                 "write another hash into the converged index", lambda rows: rows[0]["files"].update(samples="0" * 64)
@@ -541,7 +541,7 @@ INDEX_CHECKS = (
     Check(
         "attempt-index-rows",
         "a row says of an attempt what it says of itself",
-        C.hold_index_rows,
+        index.hold_rows,
         (
             _index_lie(
                 "tell another outcome in the converged index alone",
@@ -557,13 +557,12 @@ INDEX_CHECKS = (
     ),
 )
 
-FAMILY = Family(kind="attempt", find=C.find, open=C.Attempt, checks=CHECKS, documents=C.documents, facts=C.facts)
+FAMILY = Family(kind="attempt", find=C.TABLE.find, open=C.Attempt, checks=CHECKS, documents=C.documents, facts=C.facts)
 INDEX_FAMILY = Family(
     kind="package",
     find=lambda view: [""],
     open=C.ConvergedIndex,
     checks=INDEX_CHECKS,
-    documents=C.index_documents,
-    facts=C.index_facts,
+    documents=C.TABLE.documents,
 )
 CONTROLS = (("attempt-unmatched", lie("alter the hash of a functional receipt", ran, _ledger(_alter_hash))),)

@@ -10,7 +10,7 @@ from checking.package import View
 from checking.reading import JsonFault, read_json, shown
 from checking.rules import samples, shapes
 from checking.rules.comparison import LEDGER, Bodies, Comparison, Row, engine_of, ledgers_below
-from checking.rules.settings_index import folders
+from checking.rules.index import Index, Table
 from checking.shape import Shape
 
 PARENT = "results/converged"
@@ -26,11 +26,6 @@ REASONS = {
     "EXACT_PARTIAL_ONE_PREFILL": ("ONE_PREFILL",),
     "SUCCESS": ("OK",),
 }
-
-
-def find(view: View) -> List[str]:
-    """The folders of the attempts."""
-    return folders(view, PARENT)
 
 
 def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
@@ -59,7 +54,7 @@ class Attempt(Comparison):
         self.ledgers: Dict[Tuple[str, str], List[Row]] = {}
         self.ledger_names: Dict[Tuple[str, str], str] = {}
         for name, value in scope.documents.items():
-            match = LEDGER.match(name.rsplit("/", 1)[-1])
+            match = LEDGER.match(name.rpartition("/")[2])
             if match:
                 self.ledgers[(match.group(1), match.group(2))] = value["receipts"]
                 self.ledger_names[(match.group(1), match.group(2))] = name
@@ -157,7 +152,7 @@ def hold_files(subject: Attempt) -> Iterator[Complaint]:
 
 def hold_names(subject: Attempt) -> Iterator[Complaint]:
     """Every document names the attempt, every ledger its worker."""
-    own = subject.folder.rsplit("/", 1)[-1]
+    own = subject.folder.rpartition("/")[2]
     told = (
         ("attempt.json#/id", subject.data["id"]),
         ("samples.json#/comparison", subject.scope.document("samples.json")["comparison"]),
@@ -384,58 +379,21 @@ def facts(subject: Attempt) -> Dict[str, Any]:
     }
 
 
-class ConvergedIndex:
+TABLE = Table(
+    name=INDEX,
+    key="attempts",
+    parent=PARENT,
+    kind="attempt",
+    shape=shapes.CONVERGED_INDEX,
+    holding=" with an attempt",
+    beside=("a file beside the attempts", "folders of attempts only"),
+)
+
+
+class ConvergedIndex(Index):
     """The index of the attempts, and what they were found to be."""
 
-    def __init__(self, scope: Scope) -> None:
-        self.view = scope.view
-        self.rows: List[Row] = scope.document(INDEX)["attempts"]
-        self.found: Dict[str, Any] = dict(scope.facts.get("attempt", {}))
-        self.folders = folders(self.view, PARENT)
-
-
-def index_documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
-    """The index."""
-    return [(INDEX, shapes.CONVERGED_INDEX)]
-
-
-def hold_index_complete(subject: ConvergedIndex) -> Iterator[Complaint]:
-    """Every attempt that is there has one row, every row an attempt, sorted by id."""
-    told = [row["folder"] for row in subject.rows]
-    for folder in subject.folders:
-        if told.count(folder) != 1:
-            yield (INDEX, "%d rows for %s" % (told.count(folder), folder), "one")
-    for row in subject.rows:
-        if row["folder"] not in subject.folders or row["folder"] != "%s/%s" % (PARENT, row["id"]):
-            yield (
-                INDEX + "#" + row["id"],
-                "folder " + shown(row["folder"]),
-                "%s/%s with an attempt" % (PARENT, row["id"]),
-            )
-    ids = [row["id"] for row in subject.rows]
-    if ids != sorted(ids):
-        yield (INDEX, "rows out of order", "rows sorted by id")
-    for name in subject.view.below(PARENT):
-        if name.count("/") < 3:
-            yield (name, "a file beside the attempts", "folders of attempts only")
-
-
-def hold_index_files(subject: ConvergedIndex) -> Iterator[Complaint]:
-    """The hashes of a row are those of its files."""
-    for row in subject.rows:
-        for key, told in sorted(row["files"].items()):
-            name = "%s/%s.json" % (row["folder"], key)
-            if subject.view.has(name) and subject.view.digest(name) != told:
-                yield ("%s#%s/files/%s" % (INDEX, row["id"], key), told, subject.view.digest(name))
-
-
-def hold_index_rows(subject: ConvergedIndex) -> Iterator[Complaint]:
-    """A row says of an attempt what the attempt says of itself."""
-    for row in subject.rows:
-        found = subject.found.get(row["folder"])
-        for key, value in (found["row"] if found else {}).items():
-            if row[key] != value:
-                yield ("%s#%s/%s" % (INDEX, row["id"], key), shown(row[key]), shown(value))
+    table = TABLE
 
 
 def hold_index_distinct(subject: ConvergedIndex) -> Iterator[Complaint]:
@@ -451,8 +409,3 @@ def hold_index_distinct(subject: ConvergedIndex) -> Iterator[Complaint]:
         twin = prints.setdefault(found["print"], folder) if found["print"] else folder
         if twin != folder:
             yield (folder + "/samples.json", "the samples of " + twin, "samples of its own")
-
-
-def index_facts(subject: ConvergedIndex) -> Dict[str, Any]:
-    """Nothing beyond what the attempts counted."""
-    return {"counts": {}}

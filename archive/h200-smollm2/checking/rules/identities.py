@@ -59,7 +59,8 @@ def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
     wanted: List[Tuple[str, Shape]] = [(IDENTITIES, shapes.MODEL_IDENTITIES), (RECIPES, shapes.RECIPES)]
     wanted += [(name, shapes.MODEL) for name in view.below("models") if name.endswith(".json")]
     wanted += [(name, shapes.RULE) for name in view.below("rules")]
-    wanted += [(name, shapes.REGISTRY) for name in view.below("") if REGISTRY.match(name)]
+    found = [folder + "/manifest.json" for folder in view.folders("") if REGISTRY.match(folder + "/manifest.json")]
+    wanted += [(name, shapes.REGISTRY) for name in found if view.has(name)]
     return wanted
 
 
@@ -168,7 +169,7 @@ def token_hash(ids: List[int]) -> str:
 
 def _named(subject: Inputs, name: str, registry: Row) -> Iterator[Complaint]:
     """A registry is of the engine that names it: its id and adapter, and the version that was declared."""
-    folder = name.rsplit("/", 1)[0]
+    folder = name.rpartition("/")[0]
     for engine in subject.engines:
         if not isinstance(engine, dict) or engine.get("registry") != folder:
             continue
@@ -183,7 +184,7 @@ def _named(subject: Inputs, name: str, registry: Row) -> Iterator[Complaint]:
 def hold_registries(subject: Inputs) -> Iterator[Complaint]:
     """A registry's candidates are of known profiles, its probes are there, and its engine names it."""
     for name, registry in sorted(subject.registries.items()):
-        folder = name.rsplit("/", 1)[0]
+        folder = name.rpartition("/")[0]
         right = {name}
         for one in registry["candidates"]:
             if not subject.profile(one["profile"]):
@@ -210,7 +211,7 @@ def hold_registries(subject: Inputs) -> Iterator[Complaint]:
             if inner not in right:
                 yield (inner, "a file that the registry does not name", "its manifest and probes")
         yield from _named(subject, name, registry)
-    there = {name.rsplit("/", 1)[0] for name in subject.registries}
+    there = {name.rpartition("/")[0] for name in subject.registries}
     for engine in subject.engines:
         if isinstance(engine, dict) and engine.get("registry") is not None and engine["registry"] not in there:
             yield (
@@ -223,7 +224,7 @@ def hold_registries(subject: Inputs) -> Iterator[Complaint]:
 def hold_recipes(subject: Inputs) -> Iterator[Complaint]:
     """A recipe is of a case that succeeded, by profile, engine and topology; each mode has an accepted attempt."""
     ids = [one["id"] for one in subject.recipes]
-    if ids != sorted(set(ids)) and len(set(ids)) != len(ids):
+    if len(set(ids)) != len(ids):
         yield (RECIPES, "a recipe twice", "each recipe once")
     for recipe in subject.recipes:
         at = "%s#%s" % (RECIPES, recipe["id"])

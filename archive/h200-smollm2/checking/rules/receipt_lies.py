@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, List, Optional
+from typing import Any, Callable, List, Optional
 
-from checking.check import Mutation
 from checking.damage import Bench
 from checking.rules.forgery import INDEX, SETTINGS, Desk, Row, first, main_rows, pick
 
@@ -379,44 +378,51 @@ def swap_devices(desk: Desk) -> str:
     return "devices exchanged"
 
 
-def _index(name: str, change: Any) -> Mutation:
+def _index(bench: Bench, change: Callable[[List[Row]], Any]) -> Optional[str]:
     """A lie in the settings index alone; sums are sealed, its hashes are not put right."""
-
-    def damage(bench: Bench) -> Optional[str]:
-        if first(bench) is None:
+    if first(bench) is None:
+        return None
+    with bench.edit(INDEX) as data:
+        if change(data["comparisons"]) is False:
             return None
-        with bench.edit(INDEX) as data:
-            if change(data["comparisons"]) is False:
-                return None
-        bench.reseal_sums()
-        return INDEX
-
-    return Mutation(name, damage, resealed=False)
+    bench.reseal_sums()
+    return INDEX
 
 
-def _drop_row(rows: List[Row]) -> None:
-    rows.pop()
+def drop_row(bench: Bench) -> Optional[str]:
+    """Drop the last comparison from the index."""
+    return _index(bench, lambda rows: rows.pop())
 
 
-def _invent_row(rows: List[Row]) -> None:
-    rows.append(dict(rows[-1], id="zz-invented", folder=SETTINGS + "/zz-invented"))
+def invent_row(bench: Bench) -> Optional[str]:
+    """List a comparison that is not there."""
+    return _index(bench, lambda rows: rows.append(dict(rows[-1], id="zz-invented", folder=SETTINGS + "/zz-invented")))
 
 
-def _reverse(rows: List[Row]) -> Any:
+def _reverse(rows: List[Row]) -> bool:
     rows.reverse()
     return len(rows) > 1
 
 
-def _twist_hash(rows: List[Row]) -> None:
-    rows[0]["files"]["samples"] = ZEROS
+def reverse_index(bench: Bench) -> Optional[str]:
+    """Reverse the index."""
+    return _index(bench, _reverse)
 
 
-def _twist_row(rows: List[Row]) -> None:
-    rows[0]["decision"] = "baseline" if rows[0]["decision"] == "candidate" else "candidate"
+def twist_hash(bench: Bench) -> Optional[str]:
+    """Write another hash into the index."""
+    return _index(bench, lambda rows: rows[0]["files"].update(samples=ZEROS))
 
 
-def _twist_profile(rows: List[Row]) -> None:
-    rows[0]["profile"] = "another-profile"
+def twist_row(bench: Bench) -> Optional[str]:
+    """Turn a decision round in the index alone."""
+    others = {"baseline": "candidate", "candidate": "baseline"}
+    return _index(bench, lambda rows: rows[0].update(decision=others[rows[0]["decision"]]))
+
+
+def twist_profile(bench: Bench) -> Optional[str]:
+    """List a comparison under another profile."""
+    return _index(bench, lambda rows: rows[0].update(profile="another-profile"))
 
 
 def stray_file(bench: Bench) -> Optional[str]:
@@ -450,19 +456,3 @@ def copy_comparison(bench: Bench) -> Optional[str]:
         for key, more in (("comparisons", 1), ("mainSamples", 144), ("warmSamples", 108)):
             data["counts"][key] += more
     return "%s packaged again as %s" % (old, new)
-
-
-INDEX_MUTATIONS = {
-    "index-complete": (
-        _index("drop a comparison from the index", _drop_row),
-        _index("list a comparison that is not there", _invent_row),
-        _index("reverse the index", _reverse),
-        Mutation("leave a file beside the comparisons", stray_file),
-    ),
-    "index-files": (_index("write another hash into the index", _twist_hash),),
-    "index-rows": (
-        _index("turn a decision round in the index alone", _twist_row),
-        _index("list a comparison under another profile", _twist_profile),
-    ),
-    "index-distinct": (Mutation("package a comparison twice", copy_comparison),),
-}

@@ -7,7 +7,8 @@ say anything: whatever has no place of its own in the format is refused, however
 from __future__ import annotations
 
 import re
-from typing import Any, Iterator, List, Optional
+from functools import lru_cache
+from typing import Any, Iterator, Optional, Tuple
 
 from checking.check import Check, Complaint, Family, Mutation, Scope
 from checking.damage import Bench
@@ -57,7 +58,7 @@ class Tree:
 
     def __init__(self, scope: Scope) -> None:
         self.view = scope.view
-        self.names: List[str] = self.view.below("")
+        self.entries = self.view.listing()
         told = peek(self.view, "model-identities.json").get("profiles", ())
         self.profiles = {one.get("id") for one in told if isinstance(one, dict)}
         told = peek(self.view, "manifest.json").get("engines", ())
@@ -66,9 +67,21 @@ class Tree:
 
 def hold_closed(subject: Tree) -> Iterator[Complaint]:
     """Every name is one of the format: a fixed one, or one of the shapes that section 2 gives a folder."""
-    for name in subject.names:
-        if name not in FIXED and not PLACES.fullmatch(name):
-            yield (name, "a file that has no place in a package", "only what the format names")
+    entries = subject.entries
+    wrong = [name for folder in entries.all_folders() for name in _misplaced(folder, entries.joined(folder))]
+    wrong += filter(_odd, entries.odd())
+    for name in sorted(wrong):
+        yield (name, "a file that has no place in a package", "only what the format names")
+
+
+def _odd(name: str) -> bool:
+    return name not in FIXED and not PLACES.fullmatch(name)
+
+
+@lru_cache(maxsize=None)
+def _misplaced(folder: str, joined: str) -> Tuple[str, ...]:
+    start = folder + "/" if folder else ""
+    return tuple(filter(_odd, [start + name for name in joined.split("/")[:-1]]))
 
 
 def hold_tools(subject: Tree) -> Iterator[Complaint]:
@@ -84,7 +97,10 @@ def hold_owned(subject: Tree) -> Iterator[Complaint]:
         match = _WEIGHTS.fullmatch(name)
         if match and match.group(1) not in subject.profiles:
             yield (name, "a file of no profile", "profiles of model-identities.json only")
-    for name in sorted({name.split("/")[0] for name in subject.names if name.startswith("registry-")}):
+    entries = subject.entries
+    for name in sorted({name.split("/")[0] for name in (*entries.all_folders(), *entries.files(""), *entries.odd())}):
+        if not name.startswith("registry-"):
+            continue
         if name not in subject.registries:
             yield (
                 name,

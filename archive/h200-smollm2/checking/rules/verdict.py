@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
-from checking.check import Complaint
+from checking.check import Complaint, Family, Scope
 from checking.reading import shown
 from checking.rules.comparison import Comparison, peek
 from checking.rules.decision import derive
@@ -107,20 +107,49 @@ def hold_requalification(subject: Comparison) -> Iterator[Complaint]:
         yield (_at(subject, "/requalification"), told, "%s: %s" % (right, reason))
 
 
+class Success(NamedTuple):
+    """An accepted attempt that ended in success: when it began, and the arguments and variables of its launches."""
+
+    profile: str
+    engine: str
+    topology: str
+    began: str
+    launches: Tuple[Row, ...]
+
+
+def _success(scope: Scope) -> Optional[Success]:
+    """What an attempt's own document tells, or None: it is judged by another verifier."""
+    told = peek(scope.view, scope.path("attempt.json"))
+    try:
+        if (told["outcome"], told["ended"], told["scope"]["accepted"]) != ("SUCCESS", True, True):
+            return None
+        launches = [{key: one[key] for key in ("arguments", "environment")} for one in told["launches"]]
+        return Success(told["profile"], told["engine"], told["topology"], told["startedAt"], tuple(launches))
+    except (KeyError, TypeError):
+        return None
+
+
+SUCCESSES = Family(
+    kind="success",
+    find=lambda view: view.folders("results/converged"),
+    open=_success,
+    checks=(),
+    facts=lambda success: success,
+)
+
+
 def requalified(subject: Comparison) -> bool:
     """Whether an accepted attempt of this profile, engine and topology, begun later, ran with the candidate's value."""
     setting, data = subject.data["setting"], subject.data
-    right = (data["profile"], data["engine"], data["topology"], "SUCCESS", True, True)
-    for folder in subject.view.folders("results/converged"):
-        attempt = peek(subject.view, folder + "/attempt.json")
+    for one in subject.scope.facts.get(SUCCESSES.kind, {}).values():
+        if one is None or one[:3] != (data["profile"], data["engine"], data["topology"]):
+            continue
         try:
-            keys = ("profile", "engine", "topology", "outcome", "ended")
-            fits = (*(attempt[key] for key in keys), attempt["scope"]["accepted"]) == right
-            if not fits or attempt["startedAt"] <= data["arms"][0]["startedAt"]:
+            if one.began <= data["arms"][0]["startedAt"]:
                 continue
-            told = [launch_values(launch, setting["argument"]) for launch in attempt["launches"]]
+            told = [launch_values(launch, setting["argument"]) for launch in one.launches]
             if told and all(values == [setting["candidate"]] for values in told):
                 return True
-        except (KeyError, TypeError):
-            continue
+        except (AttributeError, KeyError, TypeError):
+            continue  # another verifier says what is wrong with it
     return False

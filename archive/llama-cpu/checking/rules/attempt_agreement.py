@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Dict, Iterator, List, Optional
 
 from checking.check import Check, Complaint, Family
@@ -249,7 +250,7 @@ def _expect(desk: Desk) -> str:
 def _halve(desk: Desk) -> str:
     with desk.samples() as rows:
         for row in rows:
-            row["totalSeconds"] = row["totalSeconds"] / 1000
+            row["totalSeconds"] = round(Decimal(row["totalSeconds"]) / 1000, 9).normalize()
             if row["ttftSeconds"] is not None:
                 row["ttftSeconds"] = row["totalSeconds"]
             row["reasoningSeconds"] = None

@@ -3,36 +3,76 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from functools import lru_cache
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
-from checking.check import Check, Complaint, Family, Mutation, Scope
-from checking.damage import SUMS, Bench
-from checking.package import Unreadable
-from checking.reading import SumsFault, read_sums, shown
+from checking.check import MOST_FINDINGS, Check, Complaint, Family, Mutation, Scope
+from checking.damage import Bench
+from checking.listing import FILE
+from checking.package import Recall, Unreadable
+from checking.reading import shown
+from checking.sums import SUMS, Row, SumsFault, compare, looks_plain, read_sums, rows
 
 _COMPONENT = re.compile(r"[A-Za-z0-9_+](?:[A-Za-z0-9._+-]*[A-Za-z0-9_+-])?\Z")
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNORECASE)
+_PLAIN = re.compile(
+    r"(?:(?!(?:con|prn|aux|nul|com[0-9]|lpt[0-9])[./])[a-z0-9_+](?:[a-z0-9._+-]{0,98}[a-z0-9_+-])?/)*",
+    re.IGNORECASE | re.ASCII,
+)
 MAX_DEPTH = 7  # below the top folder; the archive allows eight with it
 MAX_COMPONENT = 100
 
 
-class Sums:
-    """The listing of the package and its SHA256SUMS."""
+class Listed:
+    """The listing of the package and its SHA256SUMS, which is read line by line and never held.
 
-    def __init__(self, scope: Scope, everything: bool) -> None:
+    Where the unaltered package is known to be as its own list says, only lines that are not in that list and names
+    that are altered are looked at.
+    """
+
+    def __init__(self, scope: Scope, wanted: Callable[[str], bool]) -> None:
         self.view = scope.view
-        self.everything = everything
-        self.names = self.view.below("")
-        self.kinds = self.view.kinds()
-        self.sums: Dict[str, str] = {}
+        self.wanted = wanted
+        self.entries = self.view.listing()
         self.fault: Optional[SumsFault] = None
+        self.left: Optional[List[Row]] = None
+        self.unlisted: List[str] = []
+        self.there = 0
+        self.missing: List[str] = []
+        self.compared = 0
         try:
-            self.sums = read_sums(self.view.read(SUMS))
+            if not self._compare(self.view.recall) and not looks_plain(self.view.pieces(SUMS)):
+                read_sums(self.view.read(SUMS))
         except Unreadable as error:
             self.fault = SumsFault("sums-missing-list", "", error.reason, "the list of every file")
         except SumsFault as fault:
             self.fault = fault
-        self.compared = 0
+        for row in self.rows():
+            if self.entries.find(row.name) is not None:
+                self.there += 1
+            elif len(self.missing) <= MOST_FINDINGS:
+                self.missing.append(row.name)
+
+    def _compare(self, recall: Optional[Recall]) -> bool:
+        """Find what is left to be looked at beside the list of the unaltered package; False when that cannot be told."""
+        if recall is None or not recall.lines:
+            return False
+        differs = compare(self.view.read(SUMS), recall.lines)
+        if differs is None:
+            return False
+        found, gone, altered = differs.found, differs.gone, self.view.altered()
+        self.unlisted = sorted(
+            name for name in gone | altered if name not in found and (name in gone or name not in recall.sums)
+        )
+        same = {name: Row(recall.sums[name], name) for name in altered if name in recall.sums and name not in gone}
+        self.left = sorted({**same, **found}.values(), key=lambda row: row.name)
+        return True
+
+    def rows(self) -> Iterator[Row]:
+        """The lines of the list that are to be looked at; none when it has a fault."""
+        if self.fault is not None:
+            return iter(())
+        return rows(self.view.pieces(SUMS)) if self.left is None else iter(self.left)
 
     def faults(self, code: str) -> Iterator[Complaint]:
         """The fault of the list itself when it has this code."""
@@ -52,7 +92,7 @@ _WHAT = {"link": "a link", "special": "a device, FIFO or socket", "folder": "an 
 
 
 def _kinds(wanted: str) -> Any:
-    def hold(subject: Listing) -> Iterator[Complaint]:
+    def hold(subject: Names) -> Iterator[Complaint]:
         for name, kind in subject.odd:
             if kind == wanted:
                 yield (name, _WHAT[kind], "a regular file")
@@ -60,80 +100,72 @@ def _kinds(wanted: str) -> Any:
     return hold
 
 
-def hold_names(subject: Listing) -> Iterator[Complaint]:
+def hold_names(subject: Names) -> Iterator[Complaint]:
     """Every component is of the alphabet, no device name, not too long, not too deep."""
-    good = set()
-    for name in subject.names:
+    if not subject.odd and subject.plain():
+        return
+    for name in subject.view.below(""):
         parts = name.split("/")
         if len(parts) > MAX_DEPTH:
             yield (name, "%d levels" % len(parts), "at most %d" % MAX_DEPTH)
         for part in parts:
-            if part in good:
-                continue
             if not _COMPONENT.match(part) or _DEVICE.match(part) or len(part) > MAX_COMPONENT:
                 yield (name, "component " + shown(part), "letters, digits and ._+- in at most 100, no device name")
                 break
-            if len(part) < 64:
-                good.add(part)
 
 
-def hold_collisions(subject: Listing) -> Iterator[Complaint]:
+def hold_collisions(subject: Names) -> Iterator[Complaint]:
     """No two names are one name where letter case does not count."""
-    if len({name.lower() for name in subject.names}) == len(subject.names):
+    if not subject.odd and subject.differ():
         return
     seen: Dict[str, str] = {}
-    for name in subject.names:
+    for name in subject.view.below(""):
         other = seen.setdefault(name.lower(), name)
         if other != name:
             yield (name, "the same as %s but for letter case" % shown(other), "names that differ everywhere")
 
 
-def hold_listed(subject: Sums) -> Iterator[Complaint]:
+def hold_listed(subject: Listed) -> Iterator[Complaint]:
     """Every file that is there is listed."""
-    if len(subject.sums) + 1 == len(subject.kinds) and subject.sums.keys() <= subject.kinds.keys():
+    names: Iterable[str]
+    if subject.left is not None:
+        names = subject.unlisted
+    elif len(subject.entries) == subject.there + 1:
         return
-    for name in subject.names:
-        if name not in subject.sums and name != SUMS and subject.kinds[name] == "file":
+    else:
+        listed = {row.name for row in subject.rows()}
+        names = (name for name in subject.view.below("") if name not in listed)
+    for name in names:
+        if name != SUMS and subject.entries.find(name) == FILE:
             yield (name, "a file that SHA256SUMS does not list", "listed files only")
 
 
-def hold_there(subject: Sums) -> Iterator[Complaint]:
+def hold_there(subject: Listed) -> Iterator[Complaint]:
     """Every listed file is there."""
-    if subject.sums.keys() <= subject.kinds.keys():
-        return
-    for name in subject.sums:
-        if name not in subject.kinds:
-            yield (name, "no such file", "a file, since SHA256SUMS lists it")
+    for name in subject.missing:
+        yield (name, "no such file", "a file, since SHA256SUMS lists it")
 
 
-def hold_digests(subject: Sums) -> Iterator[Complaint]:
-    """Every file has the digest that is listed: all of them, or all that this verifier read."""
-    known = subject.view.known()
-    for name, listed in subject.sums.items():
-        digest = known.get(name)
+def hold_digests(subject: Listed) -> Iterator[Complaint]:
+    """Every file has the digest that is listed: all that this verifier wants, and all that an earlier family read."""
+    view = subject.view
+    for listed, name in subject.rows():
+        digest = view.known(name)
         if digest is None:
-            if not subject.everything:
+            if not subject.wanted(name):
                 continue
             try:
-                digest = subject.view.digest(name)
+                digest = view.digest(name)
             except Unreadable as error:
-                if subject.kinds.get(name) == "file":
+                if view.kind(name) == FILE:
                     yield (name, error.reason, "a readable file")
                 continue
-        else:
-            subject.view.reads.add(name)  # known from an earlier family, and compared here all the same
         subject.compared += 1
         if digest != listed:
             yield (name, "sha256 " + digest, listed)
 
 
-def hold_something(subject: Sums) -> Iterator[Complaint]:
-    """Success needs something verified."""
-    if not subject.sums or not subject.compared:
-        yield (SUMS, "%d files compared" % subject.compared, "at least one")
-
-
-def _facts(subject: Sums) -> Dict[str, Any]:
+def _facts(subject: Listed) -> Dict[str, Any]:
     return {"counts": {"files": subject.compared}}
 
 
@@ -335,9 +367,9 @@ SUM_CHECKS = (
 )
 
 
-def _family(everything: bool) -> Family:
+def _family(wanted: Callable[[str], bool]) -> Family:
     rows: Tuple[Check, ...] = SUM_CHECKS
-    if everything:
+    if wanted("README.md"):
         rows = tuple(
             row._replace(
                 mutations=(*row.mutations, Mutation("flip the last bit of a file", flip_a_byte, resealed=False))
@@ -349,21 +381,45 @@ def _family(everything: bool) -> Family:
     return Family(
         kind="package",
         find=lambda view: [""],
-        open=lambda scope: Sums(scope, everything),
+        open=lambda scope: Listed(scope, wanted),
         checks=rows,
         facts=_facts,
     )
 
 
-class Listing:
+class Names:
     """The names and kinds of the package, without a byte of any file."""
 
     def __init__(self, scope: Scope) -> None:
-        self.names = scope.view.below("")
-        self.kinds = scope.view.kinds()
-        self.odd = [(name, kind) for name, kind in self.kinds.items() if kind != "file"]
+        self.view = scope.view
+        self.entries = scope.view.listing()
+        self.odd = sorted(self.entries.odd().items())
+
+    def plain(self) -> bool:
+        """Whether all components are right by a look at all of a folder at once."""
+        return all(_plain(folder, self.entries.joined(folder)) for folder in self.entries.all_folders())
+
+    def differ(self) -> bool:
+        """Whether folders differ in more than letter case, and so do the files of each."""
+        folders = self.entries.all_folders()
+        if len({folder.lower() for folder in folders}) != len(folders):
+            return False
+        return all(_differ(self.entries.joined(folder)) for folder in folders)
 
 
-LISTING = Family(kind="package", find=lambda view: [""], open=Listing, checks=LISTING_CHECKS)
-EVERYTHING = _family(True)
-WHAT_WAS_READ = _family(False)
+@lru_cache(maxsize=None)
+def _plain(folder: str, joined: str) -> bool:
+    names = (folder + "/" if folder else "") + joined
+    return folder.count("/") < MAX_DEPTH - 1 and bool(_PLAIN.fullmatch(names))
+
+
+@lru_cache(maxsize=None)
+def _differ(joined: str) -> bool:
+    names = joined.lower().split("/")
+    return len(set(names)) == len(names)
+
+
+LISTING = Family(kind="package", find=lambda view: [""], open=Names, checks=LISTING_CHECKS)
+EVERYTHING = _family(lambda name: True)
+ALL_BUT_BODIES = _family(lambda name: "/bodies/" not in name)
+WHAT_WAS_READ = _family(lambda name: name == "manifest.json")

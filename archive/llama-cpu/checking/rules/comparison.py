@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from checking.arithmetic import MAIN_PER_ARM, ORDER, RR_WARM, WORKERS
@@ -45,7 +45,7 @@ def adapter_of(view: View, engine: str) -> Optional[str]:
 
 def engine_of(view: View, engine: str) -> Optional[Row]:
     """The manifest's entry of an engine; None when there is none that can be read."""
-    found: Optional[Row] = view.derive("manifest.json", partial(_engine, engine))
+    found: Optional[Row] = view.derive("manifest.json", _engine, engine)
     return found
 
 
@@ -144,7 +144,6 @@ class Bodies:
             if known is None:
                 data = self.read(row["responseSha256"])
                 known = answer(row["transport"], row["status"], request, data, self.owes_done)
-                known = known._replace(text="x" if known.text else "", reasoning="x" if known.reasoning else "")
                 if recall is not None and len(recall.answers) < recall.MOST:
                     recall.answers[deep or ()] = known
             self._answers[key] = known
@@ -165,7 +164,7 @@ class Comparison:
         self.ledgers: Dict[Tuple[str, str], List[Row]] = {}
         self.ledger_names: Dict[Tuple[str, str], str] = {}
         for name, value in scope.documents.items():
-            match = LEDGER.match(name.rsplit("/", 1)[-1])
+            match = LEDGER.match(name.rpartition("/")[2])
             if match:
                 self.ledgers[(match.group(1), match.group(2))] = value["receipts"]
                 self.ledger_names[(match.group(1), match.group(2))] = name

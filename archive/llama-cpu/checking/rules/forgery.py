@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from checking.check import Mutation, Scope
 from checking.damage import Bench, sha256
-from checking.package import Names, View
+from checking.package import View
 from checking.reading import read_json
 from checking.rules.comparison import Comparison, arm_id
 from checking.rules.decision import derive
@@ -86,7 +86,7 @@ class Desk:
     def subject(self) -> Comparison:
         """The comparison as it lies on the bench."""
         overlay = self.bench.overlay()
-        view = View(overlay, Names(overlay.entries))
+        view = View(overlay)
         scope = Scope(view, "comparison", self.folder, {})
         for name in self.bench.below(self.folder):
             if name.endswith(".json"):

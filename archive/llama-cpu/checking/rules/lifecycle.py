@@ -19,6 +19,7 @@ from checking.rules import lifecycle_coresidency as co
 from checking.rules import lifecycle_crash as crash
 from checking.rules import lifecycle_lora as lora
 from checking.rules import lifecycle_record as whole
+from checking.rules import lifecycle_selection as selection
 from checking.rules.lifecycle_damage import RECORDS, SINGLE, add, change, on_bytes, on_experiment, on_record, put
 from checking.rules.lifecycle_raw import EVIDENCE_CHECKS
 from checking.rules.lifecycle_shape import Fault, Shape
@@ -172,7 +173,7 @@ def _load_early(experiment: Dict[str, Any]) -> Optional[str]:
     return None
 
 
-_CO, _CRASH, _LORA = "co-residency", "crash", "lora"
+_CO, _CRASH, _LORA, _SELECTION = "co-residency", "crash", "lora", "selection"
 _M, _P = "measurements/", "protocol/"
 _EVENTS, _SEEN = "selected_lifecycle_events/", "selected_residency_observations/"
 
@@ -247,6 +248,37 @@ LORA_ROWS = (
     _row("drift", lora.drifts_are_below_limits, put(_LORA, "let the embedding drift", _M + "embedding_reset_after_churn_max_abs", "=0.001"), put(_LORA, "let the probability drift", _M + "observed_warm_generation_probability_delta", "=0.01"), kind=_LORA),
 )  # fmt: skip
 
+_TURN, _UNDECLARED = "selected_turns/", "measurements/undeclared_adapter/"
+
+
+def _warm_again(old: Any, one: Dict[str, Any]) -> Any:
+    return [200] if len(old) > 1 else [503, 200]
+
+
+def _shorten_texts(one: Dict[str, Any]) -> Optional[str]:
+    """Hide that nothing refused the undeclared adapter."""
+    kept = [text for text in one["limitations"] if "undeclared" not in text]
+    said = "no limitation of it" if len(kept) < len(one["limitations"]) else None
+    one["limitations"] = kept
+    return said
+
+
+SELECTION_ROWS = (
+    _row("selection-model", selection.selection_is_of_one_model, change(_SELECTION, "measure the other kind", _P + "effect_measure", lambda old, _: next(one for one in ("embedding-max-abs", "first-token-probability") if one != old)), kind=_SELECTION),
+    _row("selection-aliases", selection.selection_aliases_are_declared, change(_SELECTION, "give two adapters one seed", _P + "fixture_seeds", lambda old, _: dict.fromkeys(old, 1)), kind=_SELECTION),
+    _row("selection-turns", selection.turns_are_the_order, change(_SELECTION, "drop the last turn", "selected_turns", lambda old, _: old[:-1]), kind=_SELECTION),
+    _row("selection-requests", selection.requests_are_counted, add(_SELECTION, "claim an answer more", _M + "requests_answered", 1), kind=_SELECTION),
+    _row("selection-residency", selection.residency_agrees_with_statuses, change(_SELECTION, "tell a cold turn as a warm one", _TURN + "0/statuses", _warm_again), kind=_SELECTION),
+    _row("selection-capacity", selection.residency_is_its_kind, add(_SELECTION, "claim room for one more", _P + "resident_adapter_capacity", 1), kind=_SELECTION),
+    _row("selection-evicted", selection.evictions_are_the_turns, change(_SELECTION, "claim another adapter evicted and served again", _M + "evicted_and_served_again", lambda old, one: old[1:] if old else one["protocol"]["declared_aliases"][:1]), kind=_SELECTION),
+    _row("selection-effects", selection.effects_are_the_turns, add(_SELECTION, "stretch the effect of a later turn", _TURN + "-1/effect", "0.5"), kind=_SELECTION),
+    _row("selection-effect", selection.selection_changes_the_answer, put(_SELECTION, "shave the smallest effect to nothing", _M + "smallest_effect_between_aliases", "=0"), kind=_SELECTION),
+    _row("selection-triangle", selection.aliases_are_one_geometry, change(_SELECTION, "stretch the smallest effect", _M + "smallest_effect_between_aliases", lambda old, _: 10 * old + 10), kind=_SELECTION),
+    _row("selection-base", selection.base_comes_back, put(_SELECTION, "let the base drift", _M + "reset_drift", "=0.01"), kind=_SELECTION),
+    _row("selection-cosine", selection.cosines_fit_the_distances, put(_SELECTION, "let the controls turn by a right angle", _M + "largest_control_cosine_distance", "=1"), kind=_SELECTION),
+    _row("selection-undeclared", selection.undeclared_is_told_truly, put(_SELECTION, "claim that the undeclared was refused", _UNDECLARED + "outcome", "refused"), on_experiment(_SELECTION, "leave the limitation out", _shorten_texts), kind=_SELECTION),
+)  # fmt: skip
+
 
 def _nothing(data: bytes) -> bytes:
     return data.replace(b'"schema_version"', b'"schema_version": 1, "schema_version"', 1)
@@ -279,6 +311,6 @@ FAMILY = Family(
     kind="lifecycle",
     find=find,
     open=Subject,
-    checks=FIRST_ROWS + RECORD_ROWS + CO_ROWS + CRASH_ROWS + LORA_ROWS + EVIDENCE_CHECKS,
+    checks=FIRST_ROWS + RECORD_ROWS + CO_ROWS + CRASH_ROWS + LORA_ROWS + SELECTION_ROWS + EVIDENCE_CHECKS,
     facts=_facts,
 )

@@ -6,11 +6,8 @@ A record file is judged as a package of that one file; its raw evidence is laid 
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
-import tempfile
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from checking import command
@@ -51,11 +48,15 @@ def read_bundle(folder: str) -> Dict[str, bytes]:
 def judge_record(data: bytes, bundle: Dict[str, bytes]) -> Tuple[Memory, Report]:
     """One record's bytes with its evidence, judged."""
     source = Memory({SINGLE: data, **bundle})
-    return source, judge(source, FAMILIES)
+    return source, judge(source, FAMILIES, again=True)
 
 
 def control(source: Memory, script: str) -> Outcome:
     """Alter a copy of the record and of its raw events and call the real verifier on it in a new process."""
+    import tempfile
+
+    from checking.control import judged, run
+
     for code, mutation in (*RAW_CONTROL, *CONTROLS) if any(name != SINGLE for name in source.files) else CONTROLS:
         bench = Bench(source, {})
         altered = mutation.damage(bench)
@@ -67,18 +68,11 @@ def control(source: Memory, script: str) -> Outcome:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 with open(path, "wb") as file:
                     file.write(data)
-            words = [sys.executable, "-I", "-B", os.path.abspath(script), os.path.join(scratch, SINGLE), "--json"]
+            words = [script, os.path.join(scratch, SINGLE)]
             if any(name != SINGLE for name in source.files):
                 words += ["--evidence", os.path.join(scratch, "evidence")]
-            ran = subprocess.run(
-                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False
-            )
-        try:
-            observed = tuple(sorted({one["code"] for one in json.loads(ran.stdout.decode("utf-8"))["findings"]}))
-        except (ValueError, KeyError, TypeError):
-            return Outcome(mutation.name, altered, code, ("exit %d" % ran.returncode,), "crashed", True)
-        verdict = "killed" if ran.returncode == REJECTED and code in observed else "survived"
-        return Outcome(mutation.name + " (new process)", altered, code, observed, verdict, True)
+            ran = run(words)
+        return judged(mutation, altered, code, ran)
     return Outcome("alter a record", NOTHING, "", (), "inert", True)
 
 
@@ -123,8 +117,8 @@ def verify_package(verifier: Verifier, options: Any, script: str) -> Tuple[int, 
     said["figures"] = []
     if code == VERIFIED:
         source = Folder(options.package)
-        for name in sorted(source.entries):
-            if name.startswith(RECORDS + "/") and name.endswith(".json"):
+        for name in source.entries.below(RECORDS):
+            if name.endswith(".json"):
                 found = figures(read_json(source.read(name)))
                 said["figures"] += [one._replace(place="%s#%s" % (name, one.place)) for one in found]
         counts.update(tally(said["figures"]))

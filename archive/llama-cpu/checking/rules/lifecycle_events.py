@@ -7,7 +7,7 @@ gives the part of an experiment that follows from the events alone, as nested ob
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
+from typing import Any, Dict, Iterator, List, Set, Tuple
 
 from checking.reading import JsonFault, read_json
 
@@ -306,25 +306,3 @@ def derive_lora(events: Events) -> Part:
             "cold_vs_warm_native_nonstreaming_text_equal": text["cold-base"] == warm,
         },
     }  # fmt: skip
-
-
-DERIVE: Dict[str, Callable[[Events], Part]] = {
-    "co-residency": derive_co_residency,
-    "crash": derive_crash,
-    "lora": derive_lora,
-}
-
-
-def derive(events: Events) -> Part:
-    """What follows from the events. Raises EventsFault when they lack what a figure needs."""
-    protocol = events[0].get("protocol")
-    if protocol not in DERIVE:
-        raise EventsFault("line 1", str(protocol), "one of %s" % ", ".join(DERIVE))
-    try:
-        return DERIVE[str(protocol)](events)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, StopIteration) as error:
-        raise EventsFault(
-            "the events",
-            "nothing for %s" % type(error).__name__ + (" %s" % error if str(error) else ""),
-            "every event that a figure needs",
-        ) from None

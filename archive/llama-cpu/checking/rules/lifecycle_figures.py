@@ -98,6 +98,27 @@ _TABLE: Dict[str, Dict[str, Tuple[str, str]]] = {
         "controls/warm_repeats_and_resets_match": (REQUIRED, "schema"),
         "controls/cold_vs_warm_embedding_max_abs": (BOUNDED, "effect-drift"),
     },
+    "selection": {
+        "protocol/fixture_seeds/*": (BOUNDED, "selection-aliases"),
+        "protocol/resident_adapter_capacity": (RECOMPUTED, "selection-capacity"),
+        "protocol/effect_thresholds/effect_lower_bound": (BOUNDED, "selection-effect"),
+        "protocol/embedding_raw_vector_shape/1": (BOUNDED, "selection-cosine"),
+        "measurements/engine_pid_stable": (REQUIRED, "schema"),
+        "measurements/base_text_restored": (REQUIRED, "schema"),
+        "measurements/requests_answered": (RECOMPUTED, "selection-requests"),
+        "measurements/effect_vs_warm_base/*": (RECOMPUTED, "selection-effects"),
+        "measurements/smallest_effect_between_aliases": (BOUNDED, "selection-effect"),
+        "measurements/repeat_drift": (BOUNDED, "selection-base"),
+        "measurements/warm_repeat_drift": (BOUNDED, "selection-base"),
+        "measurements/reset_drift": (BOUNDED, "selection-base"),
+        "measurements/cosine_distance_vs_warm_base/*": (BOUNDED, "selection-cosine"),
+        "measurements/largest_control_cosine_distance": (BOUNDED, "selection-cosine"),
+        "measurements/undeclared_adapter/statuses/*": (RECOMPUTED, "selection-undeclared"),
+        "measurements/undeclared_adapter/distance_to_warm_base": (BOUNDED, "selection-undeclared"),
+        "selected_turns/*/statuses/*": (RECOMPUTED, "selection-turns"),
+        "selected_turns/*/effect": (BOUNDED, "selection-effects"),
+        "controls/cold_vs_warm": (BOUNDED, "selection-effect"),
+    },
 }
 
 
@@ -159,6 +180,12 @@ def _adjust(table: Dict[str, Tuple[str, str]], experiment: Dict[str, Any], gpus:
         table["measurements/next_load_reservation_bytes"] = (BOUNDED, "evicted-first")
     if "selected_pressure_events" in experiment:
         table["measurements/forced_pressure_free_bytes"] = (RECOMPUTED, "pressure-figures")
+    if kind == "selection":
+        drifts = [value for key, value in experiment["measurements"].items() if key.endswith("_drift")]
+        if not any(drift > 0 for drift in [*drifts, experiment["controls"]["cold_vs_warm"]]):
+            table["protocol/effect_thresholds/effect_vs_control_drift_multiplier"] = (DECLARED, "")
+        else:
+            table["protocol/effect_thresholds/effect_vs_control_drift_multiplier"] = (BOUNDED, "selection-effect")
     if kind == "lora":
         cold = "cold_vs_warm_chat_max_observed_chosen_probability_delta"
         drifts = [experiment["controls"].get("cold_vs_warm_embedding_max_abs", 0)]

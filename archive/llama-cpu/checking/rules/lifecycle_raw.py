@@ -14,7 +14,8 @@ from checking.check import Check, Complaint, Mutation
 from checking.damage import Bench, written_json
 from checking.reading import JsonFault, read_json
 from checking.rules.lifecycle_damage import SINGLE
-from checking.rules.lifecycle_events import EventsFault, derive, read_raw
+from checking.rules.lifecycle_derive import derive
+from checking.rules.lifecycle_events import EventsFault, read_raw
 from checking.rules.lifecycle_record import experiments, kind_of
 from checking.rules.lifecycle_shape import is_number, pointer, show
 

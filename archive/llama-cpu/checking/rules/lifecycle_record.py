@@ -10,13 +10,18 @@ from typing import Any, Dict, Iterator, List, Tuple
 from checking.rules.lifecycle_shape import Fault, pointer, show
 
 Record = Dict[str, Any]
-KINDS = {"co_residency_rounds": "co-residency", "crashes": "crash", "churn_request_order": "lora"}
+KINDS = {
+    "co_residency_rounds": "co-residency",
+    "crashes": "crash",
+    "churn_request_order": "lora",
+    "selection_order": "selection",
+}
 _COMMIT_URL = re.compile(r"^https://github\.com/[^/]+/[^/]+/(?:blob|tree|commit|raw)/([^/]+)")
 _MODEL_URL = re.compile(r"^https://huggingface\.co/(.+)/blob/([^/]+)/(.+)$")
 
 
 def kind_of(experiment: Record) -> str:
-    """`co-residency`, `crash` or `lora`, told by the protocol."""
+    """`co-residency`, `crash`, `lora` or `selection`, told by the protocol."""
     return next(kind for key, kind in KINDS.items() if key in experiment["protocol"])
 
 

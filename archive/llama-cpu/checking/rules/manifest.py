@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from checking.arithmetic import MAIN_TOTAL, WARM_TOTAL
@@ -12,7 +13,6 @@ from checking.package import View
 from checking.reading import shown
 from checking.rules import shapes
 from checking.rules.comparison import peek
-from checking.rules.settings_index import folders
 from checking.shape import Shape
 
 NAME = "manifest.json"
@@ -30,16 +30,31 @@ SYNTHETIC = "not-gpu-result"
 _BODY = re.compile(r"results/(?:settings|converged|incomplete)/[^/]+/bodies/[0-9a-f]{64}\Z")
 
 
+_TOLD = ("run", "id", "synthetic", "campaign", "startedAt", "endedAt", "gateway")
+_TOLD_OF_CASE = ("case", "profile", "engine", "surface", "topology")
+
+
+def _told(view: View, name: str) -> Dict[str, Any]:
+    """What a manifest has to agree with in a comparison or an attempt; the rest of it is forgotten."""
+    one = peek(view, name)
+    if not isinstance(one, dict):
+        return one  # type: ignore[no-any-return]
+    told = {key: one[key] for key in (*_TOLD, *_TOLD_OF_CASE) if key in one}
+    arms = one["arms"] if isinstance(one.get("arms"), list) else ()
+    told["arms"] = [{"startedAt": arm.get("startedAt")} for arm in arms if isinstance(arm, dict)]
+    return told
+
+
 class Manifest:
     """The manifest, and what it speaks of, as far as other files tell it."""
 
     def __init__(self, scope: Scope) -> None:
         self.view = scope.view
         self.data: Dict[str, Any] = scope.document(NAME)
-        self.comparisons = [peek(self.view, one + "/comparison.json") for one in folders(self.view, "results/settings")]
-        self.attempts = [peek(self.view, one + "/attempt.json") for one in folders(self.view, "results/converged")]
+        self.comparisons = [_told(self.view, one + "/comparison.json") for one in self.view.folders("results/settings")]
+        self.attempts = [_told(self.view, one + "/attempt.json") for one in self.view.folders("results/converged")]
         self.incomplete = [
-            peek(self.view, one + "/comparison.json") for one in folders(self.view, "results/incomplete")
+            _told(self.view, one + "/comparison.json") for one in self.view.folders("results/incomplete")
         ]
         self.matrix: Dict[str, Any] = peek(self.view, "runtime-matrix.json")
         self.identities: Dict[str, Any] = peek(self.view, "model-identities.json")
@@ -57,7 +72,9 @@ def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
 
 def hold_counts(subject: Manifest) -> Iterator[Complaint]:
     """Every count is that of what is there."""
-    bodies = sum(bool(_BODY.match(name)) for name in subject.view.below("results"))
+    entries = subject.view.listing()
+    bodies = sum(_bodies(folder, entries.joined(folder)) for folder in entries.all_folders())
+    bodies += sum(bool(_BODY.match(name)) for name in entries.odd())
     right = {
         "profiles": len(subject.identities.get("profiles", ())),
         "cases": len(subject.matrix.get("rows", ())),
@@ -72,6 +89,13 @@ def hold_counts(subject: Manifest) -> Iterator[Complaint]:
     for key, value in right.items():
         if subject.data["counts"][key] != value:
             yield ("%s#/counts/%s" % (NAME, key), str(subject.data["counts"][key]), str(value))
+
+
+@lru_cache(maxsize=None)
+def _bodies(folder: str, joined: str) -> int:
+    if not folder.endswith("/bodies"):
+        return 0
+    return sum(bool(_BODY.match("%s/%s" % (folder, name))) for name in joined.split("/")[:-1])
 
 
 def hold_proxy(subject: Manifest) -> Iterator[Complaint]:
@@ -89,8 +113,9 @@ def hold_boundaries(subject: Manifest) -> Iterator[Complaint]:
     for name in wanted:
         if told.count(name) != 1:
             yield (NAME + "#/boundaries", "%s stated %d times" % (name, told.count(name)), "once")
+    own = ["limitation-%d" % (number + 1) for number in range(sum(one.startswith("limitation-") for one in told))]
     for name in told:
-        if name not in ALWAYS and name != SYNTHETIC:
+        if name not in ALWAYS and name != SYNTHETIC and name not in own:
             yield (NAME + "#/boundaries", shown(name), "a boundary that the format knows")
 
 
@@ -290,6 +315,10 @@ def _drop_boundary(data: Any) -> None:
     ]
 
 
+def _add_boundary(data: Any) -> None:
+    data["boundaries"].append({"id": "limitation-99", "statement": "x"})
+
+
 def _deny_synthetic(data: Any) -> Any:
     if data["synthetic"] == "none":
         return False
@@ -379,7 +408,10 @@ CHECKS = (
         "manifest-boundaries",
         "every boundary of the claim is stated",
         hold_boundaries,
-        (_change("drop the boundary about service levels", _drop_boundary),),
+        (
+            _change("drop the boundary about service levels", _drop_boundary),
+            _change("add a boundary under a name of its own", _add_boundary),
+        ),
     ),
     Check(
         "manifest-synthetic",

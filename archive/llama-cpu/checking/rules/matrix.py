@@ -215,7 +215,15 @@ def _older_decides(data: Row) -> Optional[str]:
 
 
 def _drop_row(data: Row) -> str:
-    return str(data["rows"].pop()["case"]) + " dropped"
+    last = data["rows"].pop()
+    data["rows"] = [
+        row for row in data["rows"] if (row["profile"], row["surface"]) != (last["profile"], last["surface"])
+    ]  # other cases of that profile on that surface would do for it
+    if not data["rows"]:  # an empty matrix has no form: then the row that is missing is one more that was asked for
+        data["rows"] = [last]
+        data["surfaces"].append("native" if last["surface"] != "native" else "rr")
+        return "a surface added that no row has"
+    return str(last["case"]) + " dropped"
 
 
 def _unknown_profile(data: Row) -> str:
@@ -289,8 +297,11 @@ def _retell(before: str, outcome: str, reason: str) -> Any:
 
 
 def _open_profiles(bench: Bench) -> Optional[str]:
-    """Tell every gated profile accessible, in both places."""
+    """Tell every gated profile accessible, in both places, where an attempt says that access was blocked."""
     told = None
+    attempts = (bench.load(folder + "/attempt.json") for folder in bench.folders("results/converged"))
+    if not any(one["outcome"] == "BLOCKED_ACCESS" and not one["launches"] for one in attempts):
+        return None
     with bench.edit("model-identities.json") as data:
         for one in data["profiles"]:
             if one["state"] == "gated":
@@ -308,7 +319,7 @@ CHECKS = (
         "every profile has a row on every surface",
         hold_complete,
         (
-            _change("drop the last row of the matrix", _drop_row),
+            _change("leave a profile without its row", _drop_row),
             _change("add a row of an unlisted profile", _unknown_profile),
         ),
     ),

@@ -61,7 +61,7 @@ def hold_files(subject: Comparison) -> Iterator[Complaint]:
 
 def hold_names(subject: Comparison) -> Iterator[Complaint]:
     """Every document names the comparison, and every ledger the arm and the worker, that its path says."""
-    own = subject.folder.rsplit("/", 1)[-1]
+    own = subject.folder.rpartition("/")[2]
     if subject.data["id"] != own:
         yield (subject.path("comparison.json") + "#/id", subject.data["id"], own)
     for name in ("samples.json", "snapshots.json", "decision.json"):

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from decimal import Decimal
-from typing import Any, Dict, List, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Tuple
 
 from checking.check import Check, Family, Mutation
+from checking.later import Later
 from checking.package import View
-from checking.rules import agreement, protocol, receipts, samples, settings_index, shapes, verdict
-from checking.rules import agreement_lies as told
-from checking.rules import receipt_lies as more
-from checking.rules import settings_lies as lies
+from checking.rules import agreement, index, protocol, receipts, samples, settings_index, shapes, verdict
 from checking.rules.comparison import ARMS, Comparison, ledgers_below
 from checking.rules.forgery import lie, setting_to, streaming
 from checking.shape import Shape
+
+if TYPE_CHECKING:
+    from checking.rules import agreement_lies as told
+    from checking.rules import receipt_lies as more
+    from checking.rules import settings_lies as lies
+else:
+    told, more, lies = map(Later, ("checking.rules.%s_lies" % name for name in ("agreement", "receipt", "settings")))
 
 DOCUMENTS = (
     ("comparison.json", shapes.COMPARISON),
@@ -494,7 +499,7 @@ _CHECKS = (
 
 FAMILY = Family(
     kind="comparison",
-    find=lambda view: settings_index.folders(view, settings_index.PARENT),
+    find=settings_index.TABLE.find,
     open=Comparison,
     checks=_CHECKS,
     documents=documents,
@@ -509,29 +514,37 @@ INDEX_FAMILY = Family(
         Check(
             "index-complete",
             "every comparison has one row of the index",
-            settings_index.hold_complete,
-            more.INDEX_MUTATIONS["index-complete"],
+            index.hold_complete,
+            (
+                Mutation("drop a comparison from the index", more.drop_row, resealed=False),
+                Mutation("list a comparison that is not there", more.invent_row, resealed=False),
+                Mutation("reverse the index", more.reverse_index, resealed=False),
+                Mutation("leave a file beside the comparisons", more.stray_file),
+            ),
         ),
         Check(
             "index-files",
             "the hashes of the index are those of the files",
-            settings_index.hold_files,
-            more.INDEX_MUTATIONS["index-files"],
+            index.hold_files,
+            (Mutation("write another hash into the index", more.twist_hash, resealed=False),),
         ),
         Check(
             "index-rows",
             "a row says what the comparison was found to be",
-            settings_index.hold_rows,
-            more.INDEX_MUTATIONS["index-rows"],
+            index.hold_rows,
+            (
+                Mutation("turn a decision round in the index alone", more.twist_row, resealed=False),
+                Mutation("list a comparison under another profile", more.twist_profile, resealed=False),
+            ),
         ),
         Check(
             "index-distinct",
             "no comparison is a copy of another",
             settings_index.hold_distinct,
-            more.INDEX_MUTATIONS["index-distinct"],
+            (Mutation("package a comparison twice", more.copy_comparison),),
         ),
     ),
-    documents=settings_index.documents,
+    documents=settings_index.TABLE.documents,
     facts=settings_index.facts,
 )
 

@@ -1,0 +1,258 @@
+"""Lies about incomplete comparisons and their index, each coherent but for its meaning."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Optional
+
+from checking.check import Mutation
+from checking.damage import Bench
+from checking.rules.comparison import Row
+from checking.rules.forgery import Desk
+from checking.rules.unfinished import INDEX, KIND_OF, PARENT
+
+
+def lie(name: str, tell: Any, resealed: bool = True) -> Mutation:
+    """A coherent forgery of the first incomplete comparison; None from `tell` when it has nothing of the kind."""
+
+    def damage(bench: Bench) -> Optional[str]:
+        for folder in bench.folders(PARENT):
+            desk = Desk(bench, folder)
+            told = tell(desk)
+            if told is not None:
+                return "%s: %s" % (folder, told)
+        return None
+
+    return Mutation(name, damage, resealed)
+
+
+def on_offer(change: Any, wanted: Any = lambda offer: True) -> Any:
+    """A lie that changes the first wanted offer of offers.json, with its counts."""
+
+    def tell(desk: Desk) -> Optional[str]:
+        value = desk.load("offers.json")
+        one = next((one for one in value["offers"] if wanted(one)), None)
+        if one is None:
+            return None
+        change(one)
+        recount(value)
+        desk.bench.store(desk.path("offers.json"), value)
+        tell_index(desk, counts=value["counts"])
+        return str(one["offer"])
+
+    return tell
+
+
+def recount(value: Row) -> None:
+    """Count the fates of offers.json anew."""
+    fates = Counter(KIND_OF[offer["fate"]] for offer in value["offers"])
+    value["counts"] = {kind: fates[kind] for kind in KIND_OF.values()}
+    value["counts"]["offered"] = len(value["offers"])
+
+
+def tell_index(desk: Desk, **values: Any) -> None:
+    """Change the row of an incomplete comparison."""
+    with desk.bench.edit(INDEX) as told:
+        for row in told["comparisons"]:
+            if row["folder"] == desk.folder:
+                row.update(values)
+
+
+def drop_offer(desk: Desk) -> Optional[str]:
+    """Leave an offer out of the middle."""
+    value = desk.load("offers.json")
+    place = next((place for place, one in enumerate(value["offers"]) if not one["sample"]), None)
+    if place is None:
+        return None
+    gone = value["offers"].pop(place)
+    recount(value)
+    desk.bench.store(desk.path("offers.json"), value)
+    tell_index(desk, counts=value["counts"])
+    return str(gone["offer"]) + " dropped"
+
+
+def drop_sampled(desk: Desk) -> Optional[str]:
+    """Leave out an offer that has a sample."""
+    value = desk.load("offers.json")
+    if not value["offers"] or not value["offers"][0]["sample"]:
+        return None
+    gone = value["offers"].pop(0)
+    recount(value)
+    desk.bench.store(desk.path("offers.json"), value)
+    tell_index(desk, counts=value["counts"])
+    return str(gone["offer"]) + " dropped"
+
+
+def alter_partial(desk: Desk) -> Optional[str]:
+    """Change the bytes of an upstream partial under its old name."""
+    names = desk.bench.below(desk.path("partials"))
+    if not names:
+        return None
+    data = desk.bench.read(names[0])
+    desk.bench.put(names[0], data[:-1] + bytes([(data[-1] if data else 0) ^ 1]))
+    return names[0]
+
+
+def partial_as_whole(desk: Desk) -> Optional[str]:
+    """Keep an upstream partial as a whole body."""
+    for name in desk.bench.below(desk.path("partials")):
+        if not desk.bench.has(desk.path("bodies/" + name.rsplit("/", 1)[1])):
+            desk.bench.body(desk.folder, desk.bench.read(name))
+            return "a partial kept in bodies"
+    return None
+
+
+def drop_partial(desk: Desk) -> Optional[str]:
+    """Take a partial away."""
+    names = desk.bench.below(desk.path("partials"))
+    if names:
+        desk.bench.remove(names[0])
+    return names[0] if names else None
+
+
+def complete_partial(desk: Desk) -> Optional[str]:
+    """Count a timed-out offer as completed by its upstream bytes."""
+    return on_offer(lambda one: one.update(fate="completed"), lambda one: one["fate"] == "timed-out")(desk)  # type: ignore[no-any-return]
+
+
+def alter_receipt(desk: Desk) -> Optional[str]:
+    """Alter the hash of a receipt."""
+    for name in desk.ledger_names():
+        value = desk.load(name)
+        row = next((row for row in value["receipts"] if row["traffic"] and row["complete"]), None)
+        if row is not None:
+            row["responseSha256"] = ("0" if row["responseSha256"][0] != "0" else "1") + row["responseSha256"][1:]
+            desk.bench.store(desk.path(name), value)
+            return "%s#%d" % (name, row["sequence"])
+    return None
+
+
+def decide(desk: Desk) -> str:
+    """Leave a decision beside an incomplete comparison."""
+    desk.bench.store(desk.path("decision.json"), {"decision": "candidate", "schemaVersion": 1})
+    return "decision.json added"
+
+
+def select(bench: Bench) -> Optional[str]:
+    """Let a recipe rest on an incomplete comparison, and on no complete one of that name."""
+    names = [name for name in bench.below(PARENT) if name.endswith("/comparison.json")]
+    if not names or not bench.has("recipes.json"):
+        return None
+    value = bench.load("recipes.json")
+    if not value["recipes"]:
+        return None
+    incomplete = [bench.load(name)["comparison"] for name in names]
+    with bench.edit("results/settings-index.json") as index:
+        complete = {row["id"] for row in index["comparisons"]}
+        told = next((one for one in incomplete if one not in complete), incomplete[0])
+        index["comparisons"] = [
+            row for row in index["comparisons"] if row["id"] != told
+        ]  # else it would be its setting
+    value["recipes"][0].update(comparison=told, selected="candidate")
+    bench.store("recipes.json", value)
+    return "a recipe rests on " + str(told)
+
+
+def on_sample(change: Any) -> Any:
+    """A lie that changes the first sample."""
+
+    def tell(desk: Desk) -> Optional[str]:
+        value = desk.load("samples.json")
+        if not value["samples"]:
+            return None
+        change(value["samples"][0])
+        desk.bench.store(desk.path("samples.json"), value)
+        return str(value["samples"][0]["offer"])
+
+    return tell
+
+
+def on_data(change: Any) -> Any:
+    """A lie that changes comparison.json; `change` says False when there is nothing of the kind."""
+
+    def tell(desk: Desk) -> Optional[str]:
+        value = desk.load("comparison.json")
+        if change(value) is False:
+            return None
+        desk.bench.store(desk.path("comparison.json"), value)
+        return "comparison.json"
+
+    return tell
+
+
+def swap_arms(value: Row) -> Any:
+    """Reverse the arms."""
+    if len(value["arms"]) < 2:
+        return False
+    value["arms"].reverse()
+    return True
+
+
+def abort_early(value: Row) -> Any:
+    """Abort a run before it began."""
+    if not value["arms"]:
+        return False
+    value["abortedAt"] = "2000-01-01T00:00:00.000000Z"
+    return True
+
+
+def remove_body(desk: Desk) -> Optional[str]:
+    """Take a stored body away."""
+    rows = desk.load("samples.json")["samples"]
+    if not rows:
+        return None
+    desk.bench.remove(desk.path("bodies/" + rows[0]["responseSha256"]))
+    return str(rows[0]["offer"])
+
+
+def alter_body(desk: Desk) -> Optional[str]:
+    """Alter a body under its old name."""
+    rows = desk.load("samples.json")["samples"]
+    if not rows:
+        return None
+    desk.bench.put(desk.path("bodies/" + rows[0]["responseSha256"]), desk.body(rows[0]) + b" ")
+    return str(rows[0]["offer"])
+
+
+def index_lie(name: str, change: Any) -> Mutation:
+    """A lie in the index alone; sums are sealed, its hashes are not put right."""
+
+    def damage(bench: Bench) -> Optional[str]:
+        value = bench.load(INDEX)
+        if not value["comparisons"]:
+            return None
+        change(value["comparisons"])
+        bench.store(INDEX, value)
+        bench.reseal_sums()
+        return INDEX
+
+    return Mutation(name, damage, resealed=False)
+
+
+def miscount(desk: Desk) -> str:
+    """Count a failure more."""
+    with desk.edit("offers.json") as value:
+        value["counts"]["failed"] += 1
+    tell_index(desk, counts=value["counts"])
+    return "a failure more"
+
+
+def shift(desk: Desk) -> Optional[str]:
+    """Give all receipts of a ledger one number."""
+    for name in desk.ledger_names():
+        value = desk.load(name)
+        if len(value["receipts"]) > 1:
+            for row in value["receipts"]:
+                row["sequence"] = 1
+            desk.bench.store(desk.path(name), value)
+            return name
+    return None
+
+
+def be_ready_early(value: Row) -> Any:
+    """Let an engine be ready before its start."""
+    for arm in value["arms"]:
+        if arm["timeline"] and arm["timeline"]["engineStartedSeconds"] and arm["timeline"]["readySeconds"]:
+            arm["timeline"]["readySeconds"] = 0
+            return True
+    return False
