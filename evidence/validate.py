@@ -249,8 +249,13 @@ def _run(
     with tempfile.TemporaryDirectory(prefix="evidence-") as scratch:
         package = path if handle is None else unpack(handle, reading, Path(scratch) / "unpacked")
         with ThreadPoolExecutor(max_workers=min(len(scripts), os.cpu_count() or 1)) as pool:
-            rows = pool.map(lambda script: _verifier(script, package.resolve(), Path(scratch), mutation), scripts)
-            for stage, mutations in rows:
+            # the one that reads every file first, so that the others run beside it
+            running = {
+                script: pool.submit(_verifier, script, package.resolve(), Path(scratch), mutation)
+                for script in sorted(scripts, key=lambda script: script.name != "verify-results.py")
+            }
+            for script in scripts:
+                stage, mutations = running[script].result()
                 validation.stages.append(stage)
                 validation.mutations += mutations
                 progress.phase(stage.name)
