@@ -83,7 +83,9 @@ def _text(validation: Validation) -> str:
         lines += [f"  {finding}" for finding in stage.findings]
     if validation.mutations:
         killed = sum(row["verdict"] == "killed" for row in validation.mutations)
-        lines.append(f"mutation controls: {killed} of {len(validation.mutations)} killed")
+        inert = sum(row["verdict"] == "inert" for row in validation.mutations)
+        aside = f", {inert} found nothing of their kind to alter" if inert else ""
+        lines.append(f"mutation controls: {killed} of {len(validation.mutations) - inert} killed{aside}")
         for row in validation.mutations:
             if row["verdict"] != "killed":
                 lines.append(
