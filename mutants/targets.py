@@ -33,7 +33,7 @@ TARGETS = (
     Target(CHECKING + "streams.py", (*_edges("streams", "answers"), KILLS)),
     *(Target(f"{CHECKING}{name}.py", _edges("command")) for name in ("command", "control")),
     Target(CHECKING + "later.py", (*_edges("command"), KILLS)),
-    Target(CHECKING + "damage.py", (*_edges("command"), KILLS)),
+    Target(CHECKING + "damage.py", (*_edges("command", "comparison"), KILLS)),
     Target(CHECKING + "shape.py", (*_edges("shape"), KILLS)),
     Target(RULES + "decision.py", (JUDGES, *_edges("comparison"), KILLS), 2),
     Target(RULES + "answers.py", (*_edges("answers", ""), KILLS)),

@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from checking.check import judge
 from checking.damage import Bench, sha256
+from checking.package import Memory, View
+from checking.rules.comparison import engine_of
 from checking.rules.forgery import Desk
+from checking.rules.protocol import hold_timeline
+from checking.rules.shapes import TIMES
+from checking.sums import Sums
 
 from tests.verifiers.edges import RESULTS, only, told
 from tests.verifiers.kill_matrix import ground
@@ -478,6 +484,29 @@ def test_the_moments_of_an_arm_may_be_equal_but_not_before_one_another() -> None
         "comparison.json#/arms/1/timeline/readySeconds: found 1.5 s, expected not before 1.500000001 s"
     ]
     assert said("timeline-order", timeline(0, engineStartedSeconds=0, readySeconds=0)) == []
+
+
+def test_a_moment_or_an_arm_without_times_hides_none_that_come_after() -> None:
+    late = {**dict.fromkeys(TIMES), "engineStartedSeconds": 2, "nativeWarmEndedSeconds": 1}
+    arms = [{"timeline": None, "wallSeconds": None}, {"timeline": late, "wallSeconds": None}]
+    subject = SimpleNamespace(path=lambda name: name, data={"arms": arms})
+    assert [(place.rpartition("#")[2], *more) for place, *more in hold_timeline(subject)] == [
+        ("/arms/1/timeline/nativeWarmEndedSeconds", "1 s", "not before 2 s")
+    ]
+
+
+@pytest.mark.parametrize("manifest", [b"{", b"[]", b"{}", b'{"engines": [{}]}', b""])
+def test_a_manifest_that_cannot_be_read_names_no_engine(manifest: bytes) -> None:
+    assert engine_of(View(Memory({"manifest.json": manifest})), "llama-cpp") is None
+    assert engine_of(View(Memory({})), "llama-cpp") is None
+
+
+def test_a_bench_takes_sums_of_any_kind() -> None:
+    for sums in ({"a": sha256(b"1")}, Sums({"a": sha256(b"1")})):
+        bench = Bench(Memory({"a": b"1", "SHA256SUMS": b""}), sums)
+        bench.put("a", b"2")
+        bench.reseal()
+        assert bench.changes["SHA256SUMS"] == f"{sha256(b'2')}  a\n".encode()
 
 
 @pytest.mark.parametrize(
