@@ -92,7 +92,7 @@ class Table:
 
     def optional_text(self, key: str) -> str | None:
         value = self.take(key, str, "a string")
-        if value is not None and (not value.strip() or any(ord(c) < 32 for c in value)):
+        if value is not None and not _is_line(value):
             raise self.error(key, repr(value), "a non-empty string without control characters")
         return None if value is None else str(value)
 
@@ -154,7 +154,7 @@ class Table:
         """A list of texts, each as `text` wants it; empty when it is not there."""
         values = self.texts(key, ())
         for position, value in enumerate(values):
-            if not value.strip() or any(ord(c) < 32 for c in value):
+            if not _is_line(value):
                 raise self.error(f"{key}[{position}]", repr(value), "a non-empty string without control characters")
         return values
 
@@ -241,6 +241,10 @@ class Table:
         """Refuses the first key that nobody asked for."""
         for key in self.content:
             raise self.error(key, "an unknown key", "one of " + ", ".join(sorted(self.asked)), nearest(key, self.asked))
+
+
+def _is_line(value: str) -> bool:
+    return bool(value.strip()) and not any(ord(c) < 32 for c in value)
 
 
 def shown(value: Any) -> str:

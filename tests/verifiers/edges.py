@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from checking.check import judge
 from checking.damage import Bench
@@ -10,6 +11,7 @@ from checking.rules.forgery import Desk
 
 from tests.verifiers.kill_matrix import ground
 
+Change = Callable[[Desk], object]
 RESULTS, INCOMPLETE, CONVERGED = "verify-results", "verify-incomplete-results", "verify-converged"
 
 
@@ -34,3 +36,46 @@ def only(bench: Bench, parent: str, start: str = "") -> Desk:
     """The one folder below a parent whose name begins so."""
     (folder,) = [one for one in bench.folders("results/" + parent) if one.rpartition("/")[2].startswith(start)]
     return Desk(bench, folder)
+
+
+def told_of(desk: Callable[[Bench], Desk], folder: str, verifier: str, code: str, *changes: Change) -> list[str]:
+    """What stands after the code and the folder in the lines that the changes give."""
+
+    def damage(bench: Bench) -> None:
+        at = desk(bench)
+        for change in changes:
+            change(at)
+
+    start = f"{code} {folder}/"
+    return [line[len(start) :] for line in told(verifier, code, damage) if line.startswith(start)]
+
+
+def edited(name: str, change: Callable[[Any], object]) -> Change:
+    """A change of one document of a folder."""
+
+    def apply(desk: Desk) -> None:
+        with desk.edit(name) as value:
+            change(value)
+
+    return apply
+
+
+def sampled(offer: str, **values: Any) -> Change:
+    """A change of the sample of one offer."""
+
+    def apply(desk: Desk) -> None:
+        with desk.samples() as rows:
+            next(row for row in rows if row["offer"] == offer).update(values)
+
+    return apply
+
+
+def received(offer: str, **values: Any) -> Change:
+    """A change of the receipt of one offer."""
+
+    def apply(desk: Desk) -> None:
+        with desk.receipt(offer) as row:
+            assert row is not None
+            row.update(values)
+
+    return apply

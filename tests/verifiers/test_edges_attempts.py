@@ -12,7 +12,7 @@ from checking.damage import Bench
 from checking.rules.converged import token_ids
 from checking.rules.forgery import Desk
 
-from tests.verifiers.edges import CONVERGED, told
+from tests.verifiers.edges import CONVERGED, Change, edited, told, told_of
 
 NAMES = {
     "native": "a02-native",
@@ -28,24 +28,13 @@ INDEX = "results/converged-index.json"
 Row = dict[str, Any]
 
 
-def said(code: str, which: str, *changes: Callable[[Desk], object]) -> list[str]:
-    """What stands after code and folder in the lines that the changes give."""
-
-    def damage(bench: Bench) -> None:
-        desk = Desk(bench, "results/converged/" + NAMES[which])
-        for change in changes:
-            change(desk)
-
-    start = f"{code} results/converged/{NAMES[which]}/"
-    return [line[len(start) :] for line in told(CONVERGED, code, damage) if line.startswith(start)]
+def said(code: str, which: str, *changes: Change) -> list[str]:
+    folder = "results/converged/" + NAMES[which]
+    return told_of(lambda bench: Desk(bench, folder), folder, CONVERGED, code, *changes)
 
 
-def data(change: Callable[[Row], object], document: str = "attempt.json") -> Callable[[Desk], None]:
-    def apply(desk: Desk) -> None:
-        with desk.edit(document) as value:
-            change(value)
-
-    return apply
+def data(change: Callable[[Row], object], name: str = "attempt.json") -> Change:
+    return edited(name, change)
 
 
 def to(**values: Any) -> Callable[[Desk], None]:

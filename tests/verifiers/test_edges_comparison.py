@@ -18,48 +18,19 @@ from checking.rules.protocol import hold_timeline
 from checking.rules.shapes import TIMES
 from checking.sums import Sums
 
-from tests.verifiers.edges import RESULTS, only, told
+from tests.verifiers.edges import RESULTS, Change, edited, only, received, sampled, told, told_of
 from tests.verifiers.kill_matrix import ground
 
 AT = "results/settings/memory-half/"
 Row = dict[str, Any]
 
 
-def said(code: str, *changes: Callable[[Desk], object]) -> list[str]:
-    """What stands after code and folder in the lines that the changes give."""
-
-    def damage(bench: Bench) -> None:
-        desk = only(bench, "settings", "memory-half")
-        for change in changes:
-            change(desk)
-
-    start = f"{code} {AT}"
-    return [line[len(start) :] for line in told(RESULTS, code, damage) if line.startswith(start)]
+def said(code: str, *changes: Change) -> list[str]:
+    return told_of(lambda bench: only(bench, "settings", "memory-half"), AT[:-1], RESULTS, code, *changes)
 
 
-def data(change: Callable[[Row], object], document: str = "comparison.json") -> Callable[[Desk], None]:
-    def apply(desk: Desk) -> None:
-        with desk.edit(document) as value:
-            change(value)
-
-    return apply
-
-
-def sample(offer: str, **values: Any) -> Callable[[Desk], None]:
-    def apply(desk: Desk) -> None:
-        with desk.samples() as rows:
-            next(row for row in rows if row["offer"] == offer).update(values)
-
-    return apply
-
-
-def receipt(offer: str, **values: Any) -> Callable[[Desk], None]:
-    def apply(desk: Desk) -> None:
-        with desk.receipt(offer) as row:
-            assert row is not None
-            row.update(values)
-
-    return apply
+def data(change: Callable[[Row], object], name: str = "comparison.json") -> Change:
+    return edited(name, change)
 
 
 def answered(offer: str, body: bytes, **values: Any) -> Callable[[Desk], None]:
@@ -85,11 +56,11 @@ def stream(*deltas: Row, finish: str = "stop") -> bytes:
 
 def test_a_response_length_header_is_that_of_a_whole_body_alone() -> None:
     header = {"responseHeaders": {"content-length": "7"}}
-    (line,) = said("receipt-headers", receipt("r1-a-main-001", **header))
+    (line,) = said("receipt-headers", received("r1-a-main-001", **header))
     assert line.startswith("ledgers/r1-a.worker-1.json#10: found response content-length 7, expected ")
     cut = {"complete": False, "reason": "client-closed", **header}
-    assert said("receipt-headers", receipt("r1-a-main-001", **cut)) == []
-    (line,) = said("receipt-headers", receipt("r1-a-main-001", requestHeaders={"x-request-id": "r1-a-main-001", "content-length": "7"}))  # fmt: skip
+    assert said("receipt-headers", received("r1-a-main-001", **cut)) == []
+    (line,) = said("receipt-headers", received("r1-a-main-001", requestHeaders={"x-request-id": "r1-a-main-001", "content-length": "7"}))  # fmt: skip
     assert line.startswith("ledgers/r1-a.worker-1.json#10: found request content-length 7, expected ")
 
 
@@ -104,7 +75,7 @@ def test_a_response_length_header_is_that_of_a_whole_body_alone() -> None:
     ],
 )
 def test_traffic_is_a_post_to_a_serving_path(values: Row, found: str | None, expected: str | None) -> None:
-    lines = said("receipt-traffic", receipt("r1-a-main-001", **values))
+    lines = said("receipt-traffic", received("r1-a-main-001", **values))
     at = "ledgers/r1-a.worker-1.json#10"
     assert lines == ([] if found is None else [f"{at}: found {found}, expected {expected}"])
 
@@ -120,36 +91,36 @@ def test_traffic_is_a_post_to_a_serving_path(values: Row, found: str | None, exp
     ],
 )
 def test_a_complete_exchange_has_a_status_and_an_incomplete_one_a_reason(values: Row, found: str | None) -> None:
-    lines = said("receipt-complete", receipt("r1-a-main-001", **values))
+    lines = said("receipt-complete", received("r1-a-main-001", **values))
     assert lines == ([] if found is None else [f"ledgers/r1-a.worker-1.json#10: found {found}"])
 
 
 def test_an_exchange_may_end_as_it_begins() -> None:
-    assert said("receipt-clock", receipt("r1-a-main-001", startedSeconds=5, endedSeconds=5)) == []
-    (line,) = said("receipt-clock", receipt("r1-a-main-001", startedSeconds=5, endedSeconds=Decimal("4.999999999")))
+    assert said("receipt-clock", received("r1-a-main-001", startedSeconds=5, endedSeconds=5)) == []
+    (line,) = said("receipt-clock", received("r1-a-main-001", startedSeconds=5, endedSeconds=Decimal("4.999999999")))
     assert line == "ledgers/r1-a.worker-1.json#10: found ended at 4.999999999 s, expected not before 5 s"
 
 
 def test_two_receipts_may_share_their_start_or_their_end_but_not_both() -> None:
     times = {"startedSeconds": 5, "endedSeconds": 6}
-    one, other = receipt("r1-a-main-001", **times), receipt("r1-a-main-003", **times)
+    one, other = received("r1-a-main-001", **times), received("r1-a-main-003", **times)
     assert said("receipt-copy", one, other) == [
         "ledgers/r1-a.worker-1.json#11: found the times of receipt 10, expected its own"
     ]
-    assert said("receipt-copy", one, receipt("r1-a-main-003", startedSeconds=5, endedSeconds=7)) == []
-    assert said("receipt-copy", one, receipt("r1-a-main-003", startedSeconds=4, endedSeconds=6)) == []
+    assert said("receipt-copy", one, received("r1-a-main-003", startedSeconds=5, endedSeconds=7)) == []
+    assert said("receipt-copy", one, received("r1-a-main-003", startedSeconds=4, endedSeconds=6)) == []
 
 
 LOST = {"transport": "timeout", "classification": "CLIENT_TIMEOUT", "finishReason": None, "promptTokens": None, "completionTokens": None}  # fmt: skip
 
 
 def test_a_request_that_the_client_lost_may_have_a_receipt_of_other_bytes_once() -> None:
-    other = receipt("r1-a-main-002", responseSha256="e" * 64)
-    lost = sample("r1-a-main-001", **LOST)
+    other = received("r1-a-main-002", responseSha256="e" * 64)
+    lost = sampled("r1-a-main-001", **LOST)
     assert len(said("receipt-unmatched", other)) == 1
-    assert said("receipt-unmatched", lost, receipt("r1-a-main-001", responseSha256="f" * 64)) == []
+    assert said("receipt-unmatched", lost, received("r1-a-main-001", responseSha256="f" * 64)) == []
     # One lost request excuses one receipt, not two.
-    (line,) = said("receipt-unmatched", lost, receipt("r1-a-main-001", responseSha256="f" * 64), other)
+    (line,) = said("receipt-unmatched", lost, received("r1-a-main-001", responseSha256="f" * 64), other)
     assert line.startswith("ledgers/r1-a.worker-2.json#10: found request ")
     assert line.endswith(f", response {'e' * 64}, expected a sample with both hashes")
 
@@ -163,21 +134,21 @@ def test_a_failed_sample_needs_no_receipt_but_the_samples_after_it_do() -> None:
 
         return apply
 
-    lost = sample("r1-a-main-001", **LOST)
+    lost = sampled("r1-a-main-001", **LOST)
     assert said("sample-unreceipted", drop("r1-a-main-001")) == [
         "samples.json#r1-a-main-001: found no receipt of worker-1 for its hashes, expected exactly one"
     ]
     assert said("sample-unreceipted", drop("r1-a-main-001"), lost) == []
     lines = said("sample-unreceipted", drop("r1-a-main-001"), drop("r1-a-main-005"), lost)
     assert lines == ["samples.json#r1-a-main-005: found no receipt of worker-1 for its hashes, expected exactly one"]
-    nowhere = sample("r1-a-main-005", worker=None)
+    nowhere = sampled("r1-a-main-005", worker=None)
     assert said("sample-unreceipted", nowhere) == []
     assert said("sample-unreceipted", nowhere, drop("r1-a-main-005")) == [
         "samples.json#r1-a-main-005: found no receipt of any worker for its hashes, expected exactly one"
     ]
     # An error that names no worker may be the gateway's own word, below 400 nothing is.
     for status, count in ((299, 1), (400, 0), (503, 0)):
-        refused = sample("r1-a-main-005", worker=None, status=status)
+        refused = sampled("r1-a-main-005", worker=None, status=status)
         assert len(said("sample-unreceipted", refused, drop("r1-a-main-005"))) == count, status
 
 
@@ -189,19 +160,19 @@ def test_a_receipt_counts_for_one_sample() -> None:
 
     same = "samples.json#r1-a-main-003: found no receipt of worker-1 for its hashes, expected exactly one"
     assert said("sample-unreceipted", answer_of_another) == [same]
-    unnamed = [sample(f"r1-a-main-00{n}", worker=None) for n in (1, 3)]
+    unnamed = [sampled(f"r1-a-main-00{n}", worker=None) for n in (1, 3)]
     assert said("sample-unreceipted", answer_of_another, *unnamed) == [
         "samples.json#r1-a-main-003: found no receipt of any worker for its hashes, expected exactly one"
     ]
 
 
 def without_id(offer: str) -> Callable[[Desk], None]:
-    return receipt(offer, requestId=None, requestHeaders={})
+    return received(offer, requestId=None, requestHeaders={})
 
 
 def test_a_receipt_without_an_id_is_passed_over_and_the_next_is_looked_at() -> None:
     assert said("request-id", without_id("r1-a-native-warm-001")) == []
-    wrong = receipt("r1-a-main-001", status=201)
+    wrong = received("r1-a-main-001", status=201)
     (line,) = said("request-id", without_id("r1-a-native-warm-001"), wrong)
     assert line.startswith("ledgers/r1-a.worker-1.json#10: found worker-1, request ")
     assert ", status 201, expected worker-1, " in line
@@ -209,17 +180,17 @@ def test_a_receipt_without_an_id_is_passed_over_and_the_next_is_looked_at() -> N
 
 
 def test_an_id_is_of_one_sample_of_its_arm_and_comes_once() -> None:
-    assert said("request-id", receipt("r1-a-main-003", requestId="r1-a-main-001")) == [
+    assert said("request-id", received("r1-a-main-003", requestId="r1-a-main-001")) == [
         "ledgers/r1-a.worker-1.json#11: found request id r1-a-main-001 again, first at "
         f"{AT}ledgers/r1-a.worker-1.json#10, expected each id once"
     ]
-    assert said("request-id", receipt("r1-a-main-003", requestId="r1-b-main-001")) == [
+    assert said("request-id", received("r1-a-main-003", requestId="r1-b-main-001")) == [
         "ledgers/r1-a.worker-1.json#11: found request id r1-b-main-001, expected a sample of r1-a"
     ]
 
 
 def cut(**values: Any) -> Callable[[Desk], None]:
-    return receipt("r1-a-main-001", complete=False, reason="upstream-closed", **values)
+    return received("r1-a-main-001", complete=False, reason="upstream-closed", **values)
 
 
 def test_a_whole_sample_has_a_complete_exchange_but_for_a_5xx_of_the_way() -> None:
@@ -229,31 +200,31 @@ def test_a_whole_sample_has_a_complete_exchange_but_for_a_5xx_of_the_way() -> No
     ]
     # A 5xx is no answer of the worker; what the sample got then is another's word, and no ids are compared.
     for status in (500, 502, 404):
-        assert said("request-id", cut(), sample("r1-a-main-001", status=status)) == []
-    assert said("request-id", cut(), sample("r1-a-main-001", **LOST)) == []
+        assert said("request-id", cut(), sampled("r1-a-main-001", status=status)) == []
+    assert said("request-id", cut(), sampled("r1-a-main-001", **LOST)) == []
 
 
 def test_round_robin_is_counted_where_every_exchange_came_to_an_end() -> None:
-    moved = sample("r1-a-main-001", worker="worker-2")
+    moved = sampled("r1-a-main-001", worker="worker-2")
     lines = said("round-robin", moved)
     assert lines == [
         "samples.json#r1-a-main: found 11 samples on worker-1, expected 12",
         "samples.json#r1-a-main: found 13 samples on worker-2, expected 12",
     ]
-    assert said("round-robin", moved, sample("r1-a-rr-warm-001", **LOST)) == []
+    assert said("round-robin", moved, sampled("r1-a-rr-warm-001", **LOST)) == []
     # Other arms are counted all the same, and a phase in which one sample names nobody is left to the ledgers.
-    other = sample("r1-b-main-001", worker="worker-2")
-    assert len(said("round-robin", moved, sample("r1-a-rr-warm-001", **LOST), other)) == 2
-    assert said("round-robin", moved, sample("r1-a-main-003", worker=None)) == []
-    warm = sample("r1-a-rr-warm-001", worker="worker-2")
-    assert said("round-robin", sample("r1-a-native-warm-001", worker=None), warm) == [
+    other = sampled("r1-b-main-001", worker="worker-2")
+    assert len(said("round-robin", moved, sampled("r1-a-rr-warm-001", **LOST), other)) == 2
+    assert said("round-robin", moved, sampled("r1-a-main-003", worker=None)) == []
+    warm = sampled("r1-a-rr-warm-001", worker="worker-2")
+    assert said("round-robin", sampled("r1-a-native-warm-001", worker=None), warm) == [
         "samples.json#r1-a-rr-warm: found 7 samples on worker-1, expected 8",
         "samples.json#r1-a-rr-warm: found 9 samples on worker-2, expected 8",
     ]
 
 
 def test_a_ledger_has_21_exchanges_of_traffic() -> None:
-    assert said("round-robin", receipt("r1-a-main-001", method="GET", traffic=False)) == [
+    assert said("round-robin", received("r1-a-main-001", method="GET", traffic=False)) == [
         "ledgers/r1-a.worker-1.json: found 20 exchanges of traffic, expected 21"
     ]
 
@@ -298,21 +269,21 @@ def test_a_time_to_reasoning_needs_reasoning_in_a_stream() -> None:
     right = "null: no separate reasoning"
     thought = stream({"reasoning": "r"}, {"content": "a"})
     assert said("ttft-present", answered("r1-a-main-001", thought, reasoningSeconds=Decimal("0.05"))) == []
-    (line,) = said("ttft-present", sample("r1-a-main-001", reasoningSeconds=Decimal("0.05")))
+    (line,) = said("ttft-present", sampled("r1-a-main-001", reasoningSeconds=Decimal("0.05")))
     assert line == f"samples.json#r1-a-main-001: found reasoningSeconds 0.05, expected {right}"
-    (line,) = said("ttft-present", sample("r1-a-native-warm-001", reasoningSeconds=Decimal("0.05")))
+    (line,) = said("ttft-present", sampled("r1-a-native-warm-001", reasoningSeconds=Decimal("0.05")))
     assert line.endswith(right)
 
 
 def test_a_native_warm_up_names_a_worker_and_every_name_is_one_of_the_comparison() -> None:
-    assert said("sample-labels", sample("r1-a-main-001", worker="worker-3")) == [
+    assert said("sample-labels", sampled("r1-a-main-001", worker="worker-3")) == [
         "samples.json#r1-a-main-001: found worker worker-3, expected a worker of the comparison"
     ]
-    assert said("sample-labels", sample("r1-a-main-001", worker=None)) == []
-    assert said("sample-labels", sample("r1-a-native-warm-001", worker=None)) == [
+    assert said("sample-labels", sampled("r1-a-main-001", worker=None)) == []
+    assert said("sample-labels", sampled("r1-a-native-warm-001", worker=None)) == [
         "samples.json#r1-a-native-warm-001: found no worker, expected the worker that the client went to"
     ]
-    assert said("sample-labels", sample("r1-a-main-001", phase="rr-warm")) == [
+    assert said("sample-labels", sampled("r1-a-main-001", phase="rr-warm")) == [
         "samples.json#r1-a-main-001: found rr-warm in r1-a, expected what the offer id says"
     ]
 
@@ -329,21 +300,21 @@ def test_a_native_warm_up_names_a_worker_and_every_name_is_one_of_the_comparison
     ],
 )
 def test_a_failed_exchange_has_neither_status_nor_body(values: Row, line: str | None) -> None:
-    lines = said("sample-status", sample("r1-a-main-001", **values))
+    lines = said("sample-status", sampled("r1-a-main-001", **values))
     assert lines == ([] if line is None else [f"samples.json#r1-a-main-001: found {line}"])
 
 
 def test_nothing_takes_no_time() -> None:
     nanosecond, zero = Decimal("0.000000001"), {"ttftSeconds": None, "reasoningSeconds": None, "totalSeconds": 0}
-    assert said("time-order", sample("r1-a-main-001", **zero)) == [
+    assert said("time-order", sampled("r1-a-main-001", **zero)) == [
         "samples.json#r1-a-main-001: found totalSeconds 0, expected over 0"
     ]
-    assert said("time-order", sample("r1-a-main-001", **{**zero, "totalSeconds": nanosecond})) == []
+    assert said("time-order", sampled("r1-a-main-001", **{**zero, "totalSeconds": nanosecond})) == []
     same = {"ttftSeconds": nanosecond, "reasoningSeconds": nanosecond, "totalSeconds": nanosecond}
-    assert said("time-order", sample("r1-a-main-001", **same)) == []
+    assert said("time-order", sampled("r1-a-main-001", **same)) == []
     for name in ("ttftSeconds", "reasoningSeconds"):
         for value in (0, 2 * nanosecond):
-            (line,) = said("time-order", sample("r1-a-main-001", **{**same, name: value}))
+            (line,) = said("time-order", sampled("r1-a-main-001", **{**same, name: value}))
             assert line.startswith(f"samples.json#r1-a-main-001: found {name} {value}, expected over 0 and at most")
 
 
@@ -739,9 +710,9 @@ def test_the_lag_of_the_client_is_the_greatest_of_its_main_samples() -> None:
     for name in ("sendLagMaxSeconds", "sendLagP99Seconds"):
         for value in ("0.000020", "0.000022"):
             assert said("client-lag", client(**{name: Decimal(value)})) == [f"{place}{name}: found {value} s, {right}"]
-    assert said("client-lag", sample("r2-b-rr-warm-001", sendLagSeconds=Decimal("0.01"))) == []
-    assert len(said("client-lag", sample("r2-b-main-001", sendLagSeconds=Decimal("0.01")))) == 2
-    assert said("client-lag", sample("r2-b-main-001", sendLagSeconds=Decimal("0.00001"))) == []
+    assert said("client-lag", sampled("r2-b-rr-warm-001", sendLagSeconds=Decimal("0.01"))) == []
+    assert len(said("client-lag", sampled("r2-b-main-001", sendLagSeconds=Decimal("0.01")))) == 2
+    assert said("client-lag", sampled("r2-b-main-001", sendLagSeconds=Decimal("0.00001"))) == []
 
 
 DAY = {"timeZone": "UTC", "comparisonDate": "2026-11-30"}
@@ -839,7 +810,7 @@ def described_by_a_command(desk: Desk) -> None:
 def test_of_an_engine_described_by_a_command_alone_ids_and_content_types_are_its_own_affair() -> None:
     one, two = answered("r1-b-main-001", named("one")), answered("r3-a-main-002", named("two"))
     assert said("answer-own", described_by_a_command, one, two) == []
-    page = receipt("r1-a-main-001", responseHeaders={"content-type": "text/html"})
+    page = received("r1-a-main-001", responseHeaders={"content-type": "text/html"})
     (line,) = said("receipt-fits", page)
     assert line == "ledgers/r1-a.worker-1.json#10: found content-type text/html, expected text/event-stream"
     assert said("receipt-fits", described_by_a_command, page) == []
@@ -859,26 +830,27 @@ def test_of_an_engine_described_by_a_command_alone_ids_and_content_types_are_its
     ],
 )  # fmt: skip
 def test_path_status_and_type_of_a_receipt_fit_its_exchange(values: Row, line: str | None) -> None:
-    lines = said("receipt-fits", receipt("r1-a-main-001", **values))
+    lines = said("receipt-fits", received("r1-a-main-001", **values))
     assert lines == ([] if line is None else [f"ledgers/r1-a.worker-1.json#10: found {line}"])
 
 
 def test_a_receipt_whose_request_is_not_stored_is_passed_over_and_the_next_is_looked_at() -> None:
-    gone = receipt("r1-a-native-warm-001", requestSha256="e" * 64)
+    gone = received("r1-a-native-warm-001", requestSha256="e" * 64)
     assert said("receipt-fits", gone) == []
-    assert said("receipt-fits", gone, receipt("r1-a-main-001", path="/v1/completions")) == [
+    assert said("receipt-fits", gone, received("r1-a-main-001", path="/v1/completions")) == [
         "ledgers/r1-a.worker-1.json#10: found path /v1/completions, expected /v1/chat/completions"
     ]
     # Nor does an answer that is not read, or names no type, keep the next receipt from being looked at.
-    untyped = receipt("r1-a-native-warm-001", responseHeaders={})
+    untyped = received("r1-a-native-warm-001", responseHeaders={})
     assert (
-        len(said("receipt-fits", untyped, receipt("r1-a-main-001", responseHeaders={"content-type": "text/html"}))) == 1
+        len(said("receipt-fits", untyped, received("r1-a-main-001", responseHeaders={"content-type": "text/html"})))
+        == 1
     )
 
 
 def test_a_receipt_without_an_id_is_held_against_the_one_sample_with_its_hashes() -> None:
     other = {"requestId": None, "requestHeaders": {}, "path": "/v1/completions"}
-    (line,) = said("receipt-fits", receipt("r1-a-main-001", **other))
+    (line,) = said("receipt-fits", received("r1-a-main-001", **other))
     assert line == "ledgers/r1-a.worker-1.json#10: found path /v1/completions, expected /v1/chat/completions"
 
     def twin(desk: Desk) -> None:
@@ -886,7 +858,7 @@ def test_a_receipt_without_an_id_is_held_against_the_one_sample_with_its_hashes(
             first, second = (next(row for row in rows if row["offer"] == f"r1-a-main-00{n}") for n in (1, 3))
             second.update({key: first[key] for key in ("responseSha256", "responseBytes")})
 
-    assert said("receipt-fits", twin, receipt("r1-a-main-001", **other)) == []
+    assert said("receipt-fits", twin, received("r1-a-main-001", **other)) == []
 
 
 def moved(offer: str, start: str, end: str) -> Callable[[Desk], None]:

@@ -10,32 +10,25 @@ import pytest
 from checking.damage import Bench, sha256
 from checking.rules.forgery import Desk
 
-from tests.verifiers.edges import INCOMPLETE, only, told
+from tests.verifiers.edges import INCOMPLETE, Change, edited, only, received, sampled, told, told_of
 
 INDEX = "results/incomplete-settings-index.json"
 FOLDER = "results/incomplete/aborted-20261130t090000.000000z"
 Row = dict[str, Any]
 
 
-def said(code: str, *changes: Callable[[Desk], object]) -> list[str]:
-    """What stands after code and folder in the lines that the changes give."""
-
-    def damage(bench: Bench) -> None:
-        desk = only(bench, "incomplete")
-        assert desk.folder == FOLDER
-        for change in changes:
-            change(desk)
-
-    start = f"{code} {FOLDER}/"
-    return [line[len(start) :] for line in told(INCOMPLETE, code, damage) if line.startswith(start)]
+def aborted(bench: Bench) -> Desk:
+    desk = only(bench, "incomplete")
+    assert desk.folder == FOLDER
+    return desk
 
 
-def data(change: Callable[[Row], object], document: str = "comparison.json") -> Callable[[Desk], None]:
-    def apply(desk: Desk) -> None:
-        with desk.edit(document) as value:
-            change(value)
+def said(code: str, *changes: Change) -> list[str]:
+    return told_of(aborted, FOLDER, INCOMPLETE, code, *changes)
 
-    return apply
+
+def data(change: Callable[[Row], object], name: str = "comparison.json") -> Change:
+    return edited(name, change)
 
 
 def to(**values: Any) -> Callable[[Desk], None]:
@@ -55,23 +48,6 @@ def offer(name: str, **values: Any) -> Callable[[Desk], None]:
         next(one for one in value["offers"] if one["offer"] == name).update(values)
 
     return data(change, "offers.json")
-
-
-def sample(name: str, **values: Any) -> Callable[[Desk], None]:
-    def apply(desk: Desk) -> None:
-        with desk.samples() as rows:
-            next(row for row in rows if row["offer"] == name).update(values)
-
-    return apply
-
-
-def receipt(name: str, **values: Any) -> Callable[[Desk], None]:
-    def apply(desk: Desk) -> None:
-        with desk.receipt(name) as row:
-            assert row is not None
-            row.update(values)
-
-    return apply
 
 
 def lose(name: str) -> Callable[[Desk], None]:
@@ -101,14 +77,14 @@ def test_the_ground_is_as_these_tests_take_it() -> None:
 def test_a_receipt_of_an_exchange_that_the_client_lost_may_stand_alone() -> None:
     assert said("incomplete-request-id", lose(KEPT)) == []
     # Another receipt that is wrong is told all the same, and so is an id that no arm's sample has.
-    wrong = receipt(OTHER, status=201)
+    wrong = received(OTHER, status=201)
     (line,) = said("incomplete-request-id", lose(KEPT), wrong)
     assert ", status 201, expected worker-1, " in line
-    assert said("incomplete-request-id", lose(KEPT), receipt(OTHER, requestId=KEPT)) == [
+    assert said("incomplete-request-id", lose(KEPT), received(OTHER, requestId=KEPT)) == [
         f"ledgers/r1-b.worker-1.json#12: found request id {KEPT} again, first at "
         f"{FOLDER}/ledgers/r1-b.worker-1.json#11, expected each id once"
     ]
-    assert said("incomplete-request-id", receipt(OTHER, requestId=None, requestHeaders={})) == []
+    assert said("incomplete-request-id", received(OTHER, requestId=None, requestHeaders={})) == []
 
 
 def test_every_document_names_the_run_and_every_ledger_a_worker_and_its_arm() -> None:
@@ -161,7 +137,7 @@ def test_every_offer_is_planned_stands_once_and_says_its_phase() -> None:
         f"samples.json#{KEPT}: found a sample without an offer, expected an offer for every sample",
         f"ledgers/r1-b.worker-1.json#11: found a receipt of {KEPT} without an offer, expected an offer for every exchange",
     ]
-    assert said("incomplete-offers", receipt(KEPT, requestId="r9-z")) == [
+    assert said("incomplete-offers", received(KEPT, requestId="r9-z")) == [
         "ledgers#11: found a receipt of r9-z without an offer, expected an offer for every exchange"
     ]
 
@@ -208,7 +184,7 @@ def test_what_a_worker_saw_has_started() -> None:
     [("complete", "completed"), ("timeout", "timed-out"), ("closed-early", "failed"), ("failed", "failed")],
 )
 def test_the_transport_of_a_sample_gives_its_fate(transport: str, fate: str) -> None:
-    change = sample(KEPT, transport=transport)
+    change = sampled(KEPT, transport=transport)
     for told_ in ("completed", "timed-out", "failed", "never-started"):
         lines = said("incomplete-fate", change, offer(KEPT, fate=told_))
         assert lines == ([] if told_ == fate else [f"offers.json#{KEPT}/fate: found {told_}, expected {fate}"])
@@ -229,7 +205,7 @@ def test_the_clients_bytes_of_an_offer_are_its_samples() -> None:
     assert said("incomplete-client", offer(KEPT, client=None)) == [
         f"offers.json#{KEPT}/client: found null, expected the bytes that the client got"
     ]
-    empty = sample(KEPT, responseBytes=0)
+    empty = sampled(KEPT, responseBytes=0)
     assert said("incomplete-client", offer(KEPT, client=None), empty) == []
     (line,) = said("incomplete-client", offer(KEPT, client={"sha256": "e" * 64, "bytes": 1}))
     assert line.startswith(f"offers.json#{KEPT}/client: found {'e' * 64}, expected ")
@@ -247,7 +223,7 @@ def test_only_a_receipt_says_that_upstream_bytes_are_all() -> None:
         f"{at}: found complete, expected not complete: no receipt carries this offer"
     ]
     assert len(said("incomplete-upstream", offer(KEPT, upstream=None))) == 1
-    assert len(said("incomplete-upstream", receipt(KEPT, complete=False))) == 1
+    assert len(said("incomplete-upstream", received(KEPT, complete=False))) == 1
 
 
 def test_a_partial_that_nothing_cites_does_not_lie_there() -> None:
@@ -447,7 +423,7 @@ def test_an_arm_that_was_warmed_round_robin_has_a_snapshot() -> None:
 def test_a_run_was_aborted_after_its_last_sample_but_for_a_second() -> None:
     def ends(more: str) -> Callable[[Desk], None]:
         """The last sample ends so many seconds after the abort: arms began at 09:00 and 09:01."""
-        return sample(KEPT, startedSeconds=6 + Decimal(more), totalSeconds=Decimal("0.5"))
+        return sampled(KEPT, startedSeconds=6 + Decimal(more), totalSeconds=Decimal("0.5"))
 
     # Aborted 66.5 s after the run began, which is 6.5 s after its second arm did.
     assert said("incomplete-end", ends("0")) == []
