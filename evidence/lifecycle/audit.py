@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from evidence.lifecycle.events import Event, pick, settings_of
-from evidence.lifecycle.selected import selection_faults
+from evidence.lifecycle.selected import process_faults, selection_faults
 
 Fault = tuple[str, str]
 
@@ -241,11 +241,7 @@ def lora_faults(events: list[Event]) -> Iterator[Fault]:
     for event in pick(events, "load"):
         if event["status"] not in (200, None):
             yield "LOAD_FAILED", f"{event['alias']}: status {event['status']}"
-    identities = {(event["pid"], event["started_ticks"]) for event in pick(events, "ready")}
-    if len(identities) > 1:
-        yield "PROCESS_CHANGED", "the engine's process is not the one it was"
-    if any(ticks is None for _, ticks in identities):
-        yield "PROCESS_UNKNOWN", "the engine's process is not known"
+    yield from process_faults(events, "ready")
     gone: set[str] = set()
     for event in events:
         if event["event"] == "unload":

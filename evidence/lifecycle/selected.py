@@ -60,11 +60,7 @@ def selection_faults(events: list[Event]) -> Iterator[Fault]:
             yield "PROBABILITIES_MISSING", f"{name}: nothing to compare by"
         elif event["status"] == 503 and event["retry_after"] is None:
             yield "RETRY_AFTER_MISSING", f"{name}: 503 without Retry-After"
-    processes = {(event["pid"], event["started_ticks"]) for event in pick(events, "resident")}
-    if len(processes) > 1:
-        yield "PROCESS_CHANGED", "the engine's process is not the one it was"
-    if any(ticks is None for _, ticks in processes):
-        yield "PROCESS_UNKNOWN", "the engine's process is not known"
+    yield from process_faults(events, "resident")
     yield from residency_faults(events)
     answers = {event["phase"]: event for event in pick(events, "response", status=200)}
     base = answers.get("warm-base-2")
@@ -89,6 +85,15 @@ def selection_faults(events: list[Event]) -> Iterator[Fault]:
     for event in pick(events, "response", phase="undeclared", status=200):
         if difference(measured_of(event), measured_of(base)) >= limit:
             yield "UNDECLARED_SERVED", "an undeclared adapter was answered otherwise than by the base"
+
+
+def process_faults(events: list[Event], kind: str) -> Iterator[Fault]:
+    """One known process in every event of this kind."""
+    processes = {(event["pid"], event["started_ticks"]) for event in pick(events, kind)}
+    if len(processes) > 1:
+        yield "PROCESS_CHANGED", "the engine's process is not the one it was"
+    if any(ticks is None for _, ticks in processes):
+        yield "PROCESS_UNKNOWN", "the engine's process is not known"
 
 
 def residency_faults(events: list[Event]) -> Iterator[Fault]:
