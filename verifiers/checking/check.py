@@ -150,7 +150,7 @@ def read_documents(scope: Scope, wanted: Sequence[Tuple[str, Shape]]) -> List[Fi
     for name, shape in wanted:
         key = None
         if recall is not None and scope.view.has(name):
-            key = (scope.view.digest(name), id(shape))
+            key = (scope.view.digest(name), shape)
             if key in recall.documents:
                 scope.documents[name] = recall.documents[key]
                 continue

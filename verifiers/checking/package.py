@@ -309,7 +309,7 @@ class Recall:
     MOST = 40000
 
     def __init__(self) -> None:
-        self.documents: Dict[Tuple[str, int], Any] = {}
+        self.documents: Dict[Tuple[str, Any], Any] = {}
         self.answers: Dict[Tuple[Any, ...], Any] = {}
         self.sizes: Dict[str, int] = {}
         self.sums: Mapping[str, str] = {}  # SHA256SUMS, read, of the package unaltered, which verified
