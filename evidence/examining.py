@@ -18,6 +18,8 @@ from evidence.verdict import Finding, Stage
 
 _PIPE = 1 << 20
 """Bytes that may wait between the two processes; a kernel that allows less gives less."""
+_LONG = 4 << 10
+"""A file of so many bytes is worth a look at its text before it is parsed."""
 
 
 def wanted(name: bytes) -> bool:
@@ -57,6 +59,11 @@ class Examined:
         if schema == layout.ORIGINAL:
             return
         self.stage.expected += 1
+        if schema is not None and _LONG <= len(content) <= LIMITS.json_bytes and not inputs.is_wanted(name):
+            prove = _speller(schema)
+            if prove is not None and prove(content):
+                self.stage.verified += 1
+                return
         from evidence.archive import strictjson  # here, so that only the process that parses has to load it
 
         try:
@@ -182,6 +189,13 @@ def _acceptors() -> shapes.Acceptors:
 def _acceptor(name: str) -> Callable[[Any], bool]:
     accept = _acceptors().find(f"{name}.schema.json")
     return accept if accept is not None else lambda _: False
+
+
+@functools.cache
+def _speller(name: str) -> Callable[[bytes], bool] | None:
+    from evidence import spelling
+
+    return spelling.speller(_schemas(), f"{name}.schema.json")
 
 
 @functools.cache

@@ -33,6 +33,8 @@ from evidence.verdict import Finding, Stage, Validation, unreadable
 
 VERIFIER_SECONDS = 900
 VERIFIERS = 4
+_BODIES = "results/"
+"""A file below this that is named after its digest is no tool, no JSON, and for the verifiers to judge."""
 
 
 def validate(
@@ -110,7 +112,7 @@ def _read(validation: Validation, handle: int | None, path: Path, detached: bool
     if reading.complete:
         members.note = f"{reading.payload_bytes} bytes"
         checksums, trusted = _checksums(reading, examined), _trusted(reading)
-        examined.close(reading.members)
+        examined.close(name for name, _ in reading.members.rows(_BODIES))
         validation.stages += [checksums, examined.stage, trusted, _inputs(reading, examined, handle is not None)]
     return reading
 
@@ -164,7 +166,7 @@ def _checksums(reading: reader.Reading, examined: Examined) -> Stage:
 def _trusted(reading: reader.Reading) -> Stage:
     """The package's verifiers, proxy and schemas are the shipped ones or a published set, and no other code is there."""
     trusted = toolsets.current()
-    inside = {name: digest for name, digest in reading.members.rows() if _is_tool(name) or name in trusted}
+    inside = {name: digest for name, digest in reading.members.rows(_BODIES) if _is_tool(name) or name in trusted}
     release = toolsets.published().get(toolsets.digest(inside))
     if release is not None and inside != trusted:
         note = f"tools as published by release {release}; the ones shipped here are run"
@@ -194,7 +196,7 @@ def _inputs(reading: reader.Reading, examined: Examined, packed: bool) -> Stage:
         examined.kept, reading.members, reading.top if packed else None, examined.guide
     )
     stage.findings = as_findings(refusals)
-    for name in reading.members:
+    for name, _ in reading.members.rows(_BODIES):
         if not (_is_tool(name) or layout.is_known(name) or name in toolsets.current()):
             stage.findings.append(Finding("file-unknown", name, "a file of no kind", "a path of the package tree"))
     return stage

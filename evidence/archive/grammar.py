@@ -204,6 +204,15 @@ class Names:
         self.count += 1
         return True
 
+    def beside(self) -> tuple[dict[bytes, tuple[bytes, bool]], bytes, int]:
+        """Return what lies in the folder of the last name (by case-folded name), that file's own name, and how many may follow."""
+        return self._open[-1].children, self._last[len(self._head) + 1 :], self._most - self.count
+
+    def passed(self, tail: bytes, count: int) -> None:
+        """Take note of `count` files of that folder, put beside the others by the caller; `tail` is the last of them."""
+        self._last = self._head + b"/" + tail
+        self.count += count
+
     def _enter(self, name: bytes, head: bytes, place: str) -> None:
         fault = name_fault(name)
         if fault is not None:

@@ -34,7 +34,7 @@ def schema_of(name: str) -> str | None:
     for pattern, schema in _COMPILED:
         match = pattern.fullmatch(name)
         if match is not None:
-            return match.expand(schema)
+            return match[1] if schema == r"\1" else schema
     return None
 
 

@@ -28,10 +28,19 @@ class Members(Mapping[str, str]):
             self._held[name] = digest
             self._folder = ""
             return
-        if name[:-_HEX] != self._folder:
-            self._folder, self._run = name[:-_HEX], bytearray()
-            self._held[self._free(self._folder)] = self._run
+        self._enter(name[:-_HEX])
         self._run += bytes.fromhex(digest)
+
+    def extend(self, folder: str, digests: bytes) -> None:
+        """Take more files of `folder` (it ends with a slash), each named after its digest: 32 bytes for each."""
+        self._count += len(digests) // 32
+        self._enter(folder)
+        self._run += digests
+
+    def _enter(self, folder: str) -> None:
+        if folder != self._folder:
+            self._folder, self._run = folder, bytearray()
+            self._held[self._free(folder)] = self._run
 
     def _free(self, folder: str) -> str:
         """The key for a run of this folder: another run of it is told apart by one more slash."""
@@ -39,11 +48,13 @@ class Members(Mapping[str, str]):
             folder += "/"
         return folder
 
-    def rows(self) -> Iterator[tuple[str, str]]:
-        """Yield (name, digest) in order."""
+    def rows(self, unless: str = "\0") -> Iterator[tuple[str, str]]:
+        """Yield (name, digest) in order, but for files below `unless` that are named after their digest."""
         for name, held in self._held.items():
             if isinstance(held, str):
                 yield name, held
+                continue
+            if name.startswith(unless):
                 continue
             folder = f"{name.rstrip('/')}/"
             for at in range(0, len(held), 32):

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evidence.archive.bodies import Run
 from evidence.archive.grammar import LIMITS, Limits, Refusal
 from evidence.archive.gzipframe import GIVE, Frame
 from evidence.archive.members import Members
@@ -86,7 +87,7 @@ def read_archive(
     """Read the archive behind the descriptor once and return what it is; refusals are in its findings.
 
     `wanted(whole name)` chooses the small members whose content `examine(name below top, content)` is given, in
-    order; it may raise `Refusal`, which is collected. `pass_on` is that of `tarwalk.walk`. `processes` is 1 or 2
+    order; it may raise `Refusal`, which is collected. Of bodies, which are named after their digest, it is not asked. `pass_on` is that of `tarwalk.walk`. `processes` is 1 or 2
     and by default what suits file and machine. Raises `EvidenceError` when the file cannot be read.
     """
     reading = Reading(name, tgz_bytes=os.fstat(handle).st_size)
@@ -95,7 +96,9 @@ def read_archive(
         with contextlib.closing(_source(handle, name, reading.tgz_bytes, codec, limits, processes, facts)) as pieces:
             _follow(
                 reading,
-                walk(pieces, _stream_name(name), wanted, pass_on, limits.members_in(reading.tgz_bytes)),
+                walk(
+                    pieces, _stream_name(name), wanted, pass_on, limits.members_in(reading.tgz_bytes), pass_on is None
+                ),
                 examine,
             )
         reading.findings[:0] = facts.findings
@@ -126,7 +129,13 @@ def _stream_name(name: str) -> str:
 
 def _follow(reading: Reading, members: Iterator[Any], examine: Examine | None) -> None:
     add, cut, end = reading.members.add, 0, 0
-    for path, size, offset, digest, content in members:
+    for member in members:
+        if type(member) is Run:
+            reading.members.extend(member.folder[cut:].decode(), member.sha256)
+            reading.payload_bytes += member.size
+            end = member.end
+            continue
+        path, size, offset, digest, content = member
         if not cut:
             reading.top = path[: path.index(b"/")].decode()
             cut = len(reading.top) + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
 from collections.abc import Mapping
@@ -25,14 +26,10 @@ def render(members: Mapping[str, str]) -> bytes:
 
 def digest(members: Members) -> str:
     """Return the SHA-256 of the one right `SHA256SUMS` for members that came sorted by name; none of it is held."""
-    whole, lines = hashlib.sha256(), list[str]()
-    for name, value in members.rows():
-        if name != SUMS_NAME:
-            lines.append(f"{value}  {name}\n")
-        if len(lines) >= _TOGETHER:
-            whole.update("".join(lines).encode())
-            lines.clear()
-    whole.update("".join(lines).encode())
+    whole = hashlib.sha256()
+    rows = (f"{value}  {name}\n" for name, value in members.rows() if name != SUMS_NAME)
+    while lines := "".join(itertools.islice(rows, _TOGETHER)):
+        whole.update(lines.encode())
     return whole.hexdigest()
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import adler32
 
 from evidence.archive import grammar
+from evidence.archive.bodies import NO_FOLDER, Run, folder_of, run
 from evidence.archive.grammar import BLOCK, LIMITS, Names, Refusal, show
 
 WHOLE = LIMITS.json_bytes
@@ -76,18 +76,25 @@ def walk(
     wanted: Callable[[bytes], bool] = lambda _: False,
     pass_on: Callable[[bytes, memoryview | bytes, bool], None] | None = None,
     most: int = LIMITS.members,
-) -> Iterator[Member]:
+    runs: bool = False,
+) -> Iterator[Any]:
     """Yield every member of the stream; raise `Refusal` at the first byte that the writer would not have written.
 
     `name` stands for the stream in messages. `wanted(member name)` asks for the content of a small member;
     `pass_on(name, bytes, first)` is handed every member's content in runs instead, for unpacking. `most` is the number of members allowed. The iterator
-    must be run to its end: only then are the end marker and the gzip trailer known to be right.
+    must be run to its end: only then are the end marker and the gzip trailer known to be right. With `runs`, what is yielded
+    may also be a `Run` of bodies, of which `wanted` is not asked and nothing is passed on.
     """
     stream = _Stream(pieces)
     names = Names(most)
-    folder = _NO_FOLDER
+    folder = NO_FOLDER
     sha256 = hashlib.sha256
     while True:
+        if runs and folder.mould is not None:
+            digests, size, stop = run(stream.view, stream.at, stream.end, folder, names)
+            if digests:
+                stream.at = stop
+                yield Run(folder.path, digests, size, stream.offset)
         view, at = stream.view, stream.at
         offset = stream.before + at
         if at + BLOCK <= stream.end:
@@ -117,7 +124,7 @@ def walk(
                 break
             path, parts = known
             names.add(path, f"{name}: byte {offset}")
-            folder = _folder(path, *parts)
+            folder = folder_of(path, *parts)
         if size > LIMITS.member_bytes:
             raise Refusal("limit-member", f"{name}: byte {offset + 124}", f"{size} bytes", f"{LIMITS.member_bytes}")
         count = -size % BLOCK
@@ -155,33 +162,6 @@ def walk(
 def _sum(short: bytes) -> int:
     """The sum of at most 256 bytes: Adler-32 begins with it, at a fifth of the cost of `sum` (RFC 1950, section 9)."""
     return (adler32(short) & 0xFFFF) - 1
-
-
-@dataclass(frozen=True)
-class _Folder:
-    """What the headers of all plain files in one folder share, for the fast comparison."""
-
-    path: bytes  # of the folder, with its final slash
-    lead: int  # how much of it stands in the name field
-    room: int  # what is left there for the file's own name
-    form: bytes  # the header with places for that name, the size and the checksum
-    total: int  # the checksum without the file's own name and the size digits
-    shortest: int  # a shorter name of its own would not need the prefix field
-
-
-def _folder(path: bytes, prefix: bytes, name: bytes) -> _Folder:
-    head = path[: path.rindex(b"/") + 1]
-    if head.count(b"/") == 1:
-        return _NO_FOLDER  # scripts there have another mode
-    front = name[: name.rfind(b"/") + 1]
-    bare = grammar.header(prefix, front, 0, 0o644)
-    total = sum(bare) - sum(bare[148:156]) + 8 * 32 - 11 * 48
-    # No name of the grammar holds a per cent sign.
-    form = front + b"%b" + bare[100:124] + b"%011o" + bare[135:148] + b"%06o\0 " + bare[156:]
-    return _Folder(head, len(front), 100 - len(front), form, total, 101 - len(head) if prefix else 1)
-
-
-_NO_FOLDER = _Folder(b"", 0, 0, b"%b%o%o", 0, 1)
 
 
 def _rebuilt(block: bytes) -> tuple[bytes, tuple[bytes, bytes]] | None:
