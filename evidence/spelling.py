@@ -60,7 +60,9 @@ class _Spelling:
         """Return matchers for what comes before the rows, for one row (group 1 is its comma), and for the rest."""
         schema, file = self._schemas.get(self._name), self._name
         properties = self._fixed(schema)
-        lists = [key for key in properties if isinstance(properties[key], dict) and properties[key].get("type") == "array"]
+        lists = [
+            key for key in properties if isinstance(properties[key], dict) and properties[key].get("type") == "array"
+        ]
         if len(lists) != 1 or properties[lists[0]].keys() - _SILENT != {"type", "items"}:
             raise Unspelled("not one list")
         lines = {
@@ -111,7 +113,9 @@ class _Spelling:
         if kind == "string":
             return _string(rest)
         if kind in ("integer", "number") and rest.keys() <= {"minimum", "maximum"}:
-            return (_integer if kind == "integer" else _number)(rest.get("minimum", 0), rest.get("maximum", 10**_DIGITS))
+            return (_integer if kind == "integer" else _number)(
+                rest.get("minimum", 0), rest.get("maximum", 10**_DIGITS)
+            )
         if kind == "object" and rest.keys() == {"propertyNames", "additionalProperties"}:
             return self._named(rest["propertyNames"], rest["additionalProperties"], file, depth)
         if kind == "object":

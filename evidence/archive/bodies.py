@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 from binascii import hexlify
 from dataclasses import dataclass
+from mmap import mmap
+from struct import Struct
 from typing import NamedTuple
 from zlib import adler32
 
@@ -38,10 +40,11 @@ class Folder:
     form: bytes  # the header with places for that name, the size and the checksum
     total: int  # the checksum without the file's own name and the size digits
     shortest: int  # a shorter name of its own would not need the prefix field
-    mould: bytearray | None  # the header of a body, to be filled in again and again
+    fields: Struct | None  # of the header of a body: its own name, the size, the checksum, and `fixed` around them
+    fixed: tuple[bytes, ...]
 
 
-NO_FOLDER = Folder(b"", 0, 0, b"%b%o%o", 0, 1, None)
+NO_FOLDER = Folder(b"", 0, 0, b"%b%o%o", 0, 1, None, ())
 
 
 def folder_of(path: bytes, prefix: bytes, name: bytes) -> Folder:
@@ -55,43 +58,47 @@ def folder_of(path: bytes, prefix: bytes, name: bytes) -> Folder:
     # No name of the grammar holds a per cent sign.
     form = front + b"%b" + bare[100:124] + b"%011o" + bare[135:148] + b"%06o\0 " + bare[156:]
     lead, room, shortest = len(front), 100 - len(front), 101 - len(head) if prefix else 1
-    mould = bytearray(form % (bytes(room), 0, 0)) if shortest <= HEX <= room else None
-    return Folder(head, lead, room, form, total, shortest, mould)
+    if not shortest <= HEX <= room:
+        return Folder(head, lead, room, form, total, shortest, None, ())
+    fields = Struct(f"{lead}s{HEX}s{60 - lead}s11s13s8s356s")
+    front, _, owner, _, time, _, rest = fields.unpack(form % (bytes(room), 0, 0))
+    return Folder(head, lead, room, form, total, shortest, fields, (front, owner, time, rest))
 
 
-def run(view: memoryview, start: int, end: int, folder: Folder, names: Names) -> tuple[bytes, int, int]:
-    """Read the bodies that lie whole in `view[start:end]`, all in `folder`, in which the member before them lies.
+def run(
+    data: bytes | mmap, view: memoryview, start: int, end: int, folder: Folder, names: Names
+) -> tuple[bytes, int, int]:
+    """Read the bodies that lie whole in `data[start:end]`, all in `folder`, in which the member before them lies.
 
-    Returns their digests, their size together and where the next header begins; no digests when there is no such body.
+    `view` is of `data`. Returns their digests, their size together and where the next header begins; no digests when
+    there is no such body.
     """
-    mould, total, sha256 = folder.mould, folder.total, hashlib.sha256
-    assert mould is not None, "the folder can hold bodies"
+    assert folder.fields is not None, "the folder can hold bodies"
+    unpack, total, sha256 = folder.fields.unpack_from, folder.total, hashlib.sha256
+    right_front, right_owner, right_time, right_rest = folder.fixed
     known, last, room = names.beside()
-    first, after = folder.lead, folder.lead + HEX
     found: list[bytes] = []
     at, payload = start, 0
     while (begin := at + BLOCK) <= end:
-        block = bytes(view[at:begin])
-        digits, tail = block[124:135], block[first:after]
-        if not digits.isdigit() or b"8" in digits or b"9" in digits:
+        front, tail, owner, digits, time, checksum, rest = unpack(data, at)
+        if (
+            rest != right_rest or time != right_time or owner != right_owner or front != right_front
+            or not digits.isdigit() or b"8" in digits or b"9" in digits
+            # Adler-32 begins with the sum, at a fifth of the cost of `sum` (RFC 1950, section 9).
+            or checksum != b"%06o\0 " % (total + (adler32(digits, adler32(tail)) & 0xFFFF) - 1)
+        ):  # fmt: skip
             break
         size = int(digits, 8)
         stop = begin + size
-        next_at = stop + -size % BLOCK
-        if next_at > end or tail <= last or tail in known or len(found) == room:
-            break
-        mould[first:after] = tail
-        mould[124:135] = digits
-        # Adler-32 begins with the sum, at a fifth of the cost of `sum` (RFC 1950, section 9).
-        mould[148:154] = b"%06o" % (total + (adler32(tail + digits) & 0xFFFF) - 1)
-        if mould != block:
+        after = stop + -size % BLOCK
+        if after > end or tail <= last or tail in known or len(found) == room:
             break
         digest = sha256(view[begin:stop]).digest()
-        if hexlify(digest) != tail or bytes(view[stop:next_at]) != _PADDINGS[next_at - stop]:
+        if hexlify(digest) != tail or data[stop:after] != _PADDINGS[after - stop]:
             break
         known[tail] = (tail, False)
         found.append(digest)
-        at, last = next_at, tail
+        at, last = after, tail
         payload += size
     if found:
         names.passed(last, len(found))

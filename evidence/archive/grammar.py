@@ -166,23 +166,29 @@ class Names:
 
     def __init__(self, most: int = LIMITS.members) -> None:
         self._most = most
-        self._last = b""
         self._head = b""
+        self._prefix = b""  # the head with its slash
+        self._tail = b""
         self._open: list[_Folder] = []
         self.count = 0
 
+    @property
+    def _last(self) -> bytes:
+        return self._prefix + self._tail
+
     def add(self, name: bytes, place: str = "") -> None:
         """Take the next name; raise `Refusal` when it breaks a rule on names."""
-        head, slash, tail = name.rpartition(b"/")
-        same = slash and head == self._head and component_fits(tail)
+        head, _, tail = name.rpartition(b"/")
+        last = self._last
+        same = head and head == self._head and component_fits(tail)
         if not (same and (len(name) <= 100 or split(name) is not None)):
             self._enter(name, head, place)
-        if name <= self._last:
-            if name == self._last:
+        if name <= last:
+            if name == last:
                 raise Refusal("path-duplicate", place, f"{show(name)} a second time", "each name once")
-            raise Refusal("order", place, f"{show(name)} after {show(self._last)}", "names sorted as bytes")
+            raise Refusal("order", place, f"{show(name)} after {show(last)}", "names sorted as bytes")
         self._child(self._open[-1], tail, False, name, place)
-        self._last = name
+        self._tail = tail
         self.count += 1
         if self.count > self._most:
             raise Refusal("limit-members", place, f"member {self.count}", f"at most {self._most} members")
@@ -193,24 +199,24 @@ class Names:
         folded = tail.lower()
         if (
             len(tail) < shortest
-            or tail <= self._last[len(self._head) + 1 :]
+            or tail <= self._tail
             or folded in known
             or not component_fits(tail)
             or self.count >= self._most
         ):
             return False
         known[folded] = (tail, False)
-        self._last = self._head + b"/" + tail
+        self._tail = tail
         self.count += 1
         return True
 
     def beside(self) -> tuple[dict[bytes, tuple[bytes, bool]], bytes, int]:
         """Return what lies in the folder of the last name (by case-folded name), that file's own name, and how many may follow."""
-        return self._open[-1].children, self._last[len(self._head) + 1 :], self._most - self.count
+        return self._open[-1].children, self._tail, self._most - self.count
 
     def passed(self, tail: bytes, count: int) -> None:
         """Take note of `count` files of that folder, put beside the others by the caller; `tail` is the last of them."""
-        self._last = self._head + b"/" + tail
+        self._tail = tail
         self.count += count
 
     def _enter(self, name: bytes, head: bytes, place: str) -> None:
@@ -235,7 +241,7 @@ class Names:
             part = head[len(parent.path) + 1 :].split(b"/", 1)[0]
             self._child(parent, part, True, name, place)
             self._open.append(_Folder(parent.path + b"/" + part))
-        self._head = head
+        self._head, self._prefix = head, head + b"/"
 
     def _child(self, folder: _Folder, part: bytes, is_folder: bool, name: bytes, place: str) -> None:
         folded = part.lower()

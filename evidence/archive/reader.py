@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import mmap
 import os
@@ -23,10 +24,12 @@ from evidence.archive.bodies import Run
 from evidence.archive.grammar import LIMITS, Limits, Refusal
 from evidence.archive.gzipframe import GIVE, Frame
 from evidence.archive.members import Members
-from evidence.archive.tarwalk import walk
+from evidence.archive.tarwalk import Piece, walk
 from evidence.errors import EvidenceError
 
-_SLOTS = 16
+_SLOTS = 4
+_SLOT = 4 * GIVE
+"""Handing over costs both sides a call; what was written lately is still in the cache that they share."""
 _FORK_FROM = 1 << 20
 """Compressed bytes from which a second process pays for its start."""
 Examine = Callable[[str, bytes], None]
@@ -188,30 +191,26 @@ def _here(handle: int, name: str, size: int, codec: Any, limits: Limits, facts: 
 
 
 def _beside(handle: int, name: str, size: int, codec: Any, limits: Limits, facts: _Facts) -> Generator[Any, None, None]:
-    """Yield pieces out of shared memory; each is overwritten some time after the next one was asked for."""
-    ring = mmap.mmap(-1, _SLOTS * GIVE)
+    """Yield pieces in shared memory; each is overwritten some time after the next one was asked for."""
+    slots = [mmap.mmap(-1, _SLOT) for _ in range(_SLOTS)]
     ready, say_ready = os.pipe()
     free, say_free = os.pipe()
     child = os.fork()
     if not child:
         os.close(ready)
         os.close(say_free)
-        _inflate(ring, say_ready, free, _frame(handle, name, size, codec, limits))
+        _inflate(slots, say_ready, free, _frame(handle, name, size, codec, limits))
     os.close(say_ready)  # `free` stays open: the child may have ended before its last slots are given back
-    view = memoryview(ring)
     try:
-        slot = 0
-        while True:
+        for slot in itertools.cycle(slots):
             word = os.read(ready, 4)
             if len(word) < 4:
                 raise EvidenceError(f"{name}: the inflating process ended early", "was it killed? run it again")
             count = int.from_bytes(word, "little")
             if not count:
                 break
-            yield view[slot : slot + count]
-            slot = (slot + GIVE) % (_SLOTS * GIVE)
-            if slot in (0, _SLOTS // 2 * GIVE):  # several at a time: each write may hand the processor over
-                os.write(say_free, b"f" * (_SLOTS // 2))
+            yield Piece(slot, memoryview(slot)[:count])
+            os.write(say_free, b"f")
         with os.fdopen(os.dup(ready), "rb") as rest:
             said = json.loads(rest.read())
         facts.findings += [Refusal(*row) for row in said["findings"]]
@@ -228,31 +227,43 @@ def _beside(handle: int, name: str, size: int, codec: Any, limits: Limits, facts
         os.waitpid(child, 0)
 
 
-def _inflate(ring: mmap.mmap, say_ready: int, free: int, frame: Frame) -> None:
+def _inflate(slots: list[mmap.mmap], say_ready: int, free: int, frame: Frame) -> None:
     """The child: never returns. Fills slots in turn and, after a zero, says in JSON how it ended."""
     said: dict[str, Any] = {"refusal": None, "error": None, "findings": []}
     try:
-        digest = hashlib.sha256()
-        slot = 0
-        for filled, piece in enumerate(frame.pieces()):
-            if filled >= _SLOTS and not os.read(free, 1):
-                os._exit(1)
-            ring[slot : slot + len(piece)] = piece
-            os.write(say_ready, len(piece).to_bytes(4, "little"))
-            digest.update(piece)
-            slot = (slot + GIVE) % (_SLOTS * GIVE)
-        said |= {"tgz": frame.sha256, "tar": digest.hexdigest()}
-    except Refusal as refusal:
-        said["refusal"] = _row(refusal)
-    except OSError as error:
-        said["error"] = error.strerror or str(error)
-    except BaseException:
-        os._exit(1)
-    said["findings"] = [_row(finding) for finding in frame.findings]
-    try:
+        try:
+            digest = _fill(slots, say_ready, free, frame.pieces())
+            said |= {"tgz": frame.sha256, "tar": digest}
+        except Refusal as refusal:
+            said["refusal"] = _row(refusal)
+        except OSError as error:
+            said["error"] = error.strerror or str(error)
+        said["findings"] = [_row(finding) for finding in frame.findings]
         os.write(say_ready, bytes(4) + json.dumps(said).encode())
-    finally:
         os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def _fill(slots: list[mmap.mmap], say_ready: int, free: int, pieces: Iterator[bytes]) -> str:
+    """Lay the pieces into slots, each full but the last, and return the digest of all. What came before a refusal is laid."""
+    digest, filled, at = hashlib.sha256(), 0, 0
+    try:
+        for piece in pieces:
+            digest.update(piece)
+            while piece:
+                if not at and filled >= _SLOTS and not os.read(free, 1):
+                    os._exit(1)
+                part = piece[: _SLOT - at]
+                slots[filled % _SLOTS][at : at + len(part)] = part
+                at, piece = at + len(part), piece[len(part) :]
+                if at == _SLOT:
+                    os.write(say_ready, at.to_bytes(4, "little"))
+                    filled, at = filled + 1, 0
+    finally:
+        if at:
+            os.write(say_ready, at.to_bytes(4, "little"))
+    return digest.hexdigest()
 
 
 def _row(refusal: Refusal) -> tuple[str, str, str, str]:
