@@ -92,11 +92,11 @@ def altered():
     ]
     odd += [(names[4] + "0", b""), (names[4][:-1], b""), (names[4], b"other"), ("t/bodies/con", b""), ("t/z", b"")]
     yield rows
-    yield rows[:3] + [rows[2]] + rows[3:]
-    yield rows[:3] + [rows[4], rows[3]] + rows[5:]
+    yield [*rows[:3], rows[2], *rows[3:]]
+    yield [*rows[:3], rows[4], rows[3], *rows[5:]]
     for extra in odd:
         for at in range(len(rows) + 1):
-            yield rows[:at] + [extra] + rows[at:]
+            yield [*rows[:at], extra, *rows[at:]]
         yield sorted([*rows, extra])
 
 
