@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable, Iterable
 from typing import Any, BinaryIO
 
-from evidence import shapes, shipped
+from evidence import shapes, shipped, toolsets
 from evidence.archive import inputs, layout
 from evidence.archive.grammar import LIMITS, SUMS_NAME, Refusal
 from evidence.errors import EvidenceError
@@ -33,13 +33,17 @@ def as_findings(refusals: Iterable[Refusal]) -> list[Finding]:
 
 
 class Examined:
-    """What is learned of JSON files while they pass: nothing but small facts is kept."""
+    """What is learned of JSON files while they pass: nothing but small facts is kept.
+
+    After `close`, `stage` is the verdict, `kept` holds what `inputs.check` reads, and `tools` is `toolsets.current`.
+    """
 
     def __init__(self) -> None:
         self.stage = Stage("schemas")
         self.sums: bytes | None = None
         self.guide = b""
         self.kept: dict[str, Any] = {}
+        self.tools: dict[str, str] = {}
         self._judged = 0
 
     def __enter__(self) -> Examined:
@@ -84,6 +88,7 @@ class Examined:
 
     def close(self, members: Iterable[str]) -> None:
         """Name what was too large to be looked at; nothing is passed over in silence."""
+        self.tools = self.tools or toolsets.current()
         unseen = sum(name.endswith(".json") for name in members) - self._judged
         if unseen:
             self.stage.expected += unseen
@@ -145,7 +150,7 @@ class Aside(Examined):
         facts = json.loads(said)
         self.stage.expected, self.stage.verified, self._judged = facts["counts"]
         self.stage.findings = [Finding(*row) for row in facts["findings"]]
-        self.kept = facts["kept"]
+        self.kept, self.tools = facts["kept"], facts["tools"]
         super().close(members)
 
 
@@ -167,6 +172,7 @@ def _serve(asked: BinaryIO, answer: int) -> None:
             "counts": [mine.stage.expected, mine.stage.verified, mine._judged],
             "findings": findings,
             "kept": mine.kept,
+            "tools": toolsets.current(),
         }
         with os.fdopen(answer, "wb") as out:
             out.write(json.dumps(said).encode())

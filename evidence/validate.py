@@ -111,9 +111,10 @@ def _read(validation: Validation, handle: int | None, path: Path, detached: bool
     validation.stages.append(members)
     if reading.complete:
         members.note = f"{reading.payload_bytes} bytes"
-        checksums, trusted = _checksums(reading, examined), _trusted(reading)
+        checksums = _checksums(reading, examined)
         examined.close(name for name, _ in reading.members.rows(_BODIES))
-        validation.stages += [checksums, examined.stage, trusted, _inputs(reading, examined, handle is not None)]
+        trusted, stated = _trusted(reading, examined.tools), _inputs(reading, examined, handle is not None)
+        validation.stages += [checksums, examined.stage, trusted, stated]
     return reading
 
 
@@ -163,9 +164,8 @@ def _checksums(reading: reader.Reading, examined: Examined) -> Stage:
     return stage
 
 
-def _trusted(reading: reader.Reading) -> Stage:
+def _trusted(reading: reader.Reading, trusted: dict[str, str]) -> Stage:
     """The package's verifiers, proxy and schemas are the shipped ones or a published set, and no other code is there."""
-    trusted = toolsets.current()
     inside = {name: digest for name, digest in reading.members.rows(_BODIES) if _is_tool(name) or name in trusted}
     release = toolsets.published().get(toolsets.digest(inside))
     if release is not None and inside != trusted:
@@ -197,7 +197,7 @@ def _inputs(reading: reader.Reading, examined: Examined, packed: bool) -> Stage:
     )
     stage.findings = as_findings(refusals)
     for name, _ in reading.members.rows(_BODIES):
-        if not (_is_tool(name) or layout.is_known(name) or name in toolsets.current()):
+        if not (_is_tool(name) or layout.is_known(name) or name in examined.tools):
             stage.findings.append(Finding("file-unknown", name, "a file of no kind", "a path of the package tree"))
     return stage
 

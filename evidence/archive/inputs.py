@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import fnmatch
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evidence.archive.grammar import Refusal
 
-_WANTED = ("manifest.json", "model-identities.json", "models/*.json", "registry-*/manifest.json", "recipes.json",
-           "results/*-index.json")  # fmt: skip
+_WANTED = re.compile(r"(?:manifest|model-identities|recipes|models/.*|registry-.*/manifest|results/.*-index)\.json")
 
 
 def is_wanted(name: str) -> bool:
     """Tell whether `check` reads this file."""
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in _WANTED) and name.count("/") <= 1
+    return name.count("/") <= 1 and _WANTED.fullmatch(name) is not None
 
 
 def check(

@@ -61,6 +61,17 @@ class Members(Mapping[str, str]):
                 digest = held[at : at + 32].hex()
                 yield folder + digest, digest
 
+    def lines(self, without: str) -> Iterator[str]:
+        """Yield the lines `<digest>  <name>` in order, one or many at a time, but for the file `without`."""
+        for name, held in self._held.items():
+            if isinstance(held, str):
+                if name != without:
+                    yield f"{held}  {name}\n"
+                continue
+            folder, digests = f"  {name.rstrip('/')}/", held.hex()
+            parts = [digests[at : at + _HEX] for at in range(0, len(digests), _HEX)]
+            yield "".join([f"{part}{folder}{part}\n" for part in parts])
+
     def __getitem__(self, name: str) -> str:
         held = self._held.get(name)
         if isinstance(held, str):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 import re
 from collections.abc import Mapping
@@ -15,7 +14,6 @@ from evidence.archive.members import Members
 _LINE = re.compile(rb"([0-9a-f]{64})  ([^\0]+)")
 _MOST = 50
 """Findings about one file; the rest are counted."""
-_TOGETHER = 1024
 
 
 def render(members: Mapping[str, str]) -> bytes:
@@ -27,8 +25,7 @@ def render(members: Mapping[str, str]) -> bytes:
 def digest(members: Members) -> str:
     """Return the SHA-256 of the one right `SHA256SUMS` for members that came sorted by name; none of it is held."""
     whole = hashlib.sha256()
-    rows = (f"{value}  {name}\n" for name, value in members.rows() if name != SUMS_NAME)
-    while lines := "".join(itertools.islice(rows, _TOGETHER)):
+    for lines in members.lines(SUMS_NAME):
         whole.update(lines.encode())
     return whole.hexdigest()
 
