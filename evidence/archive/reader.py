@@ -27,8 +27,8 @@ from evidence.archive.members import Members
 from evidence.archive.tarwalk import Piece, walk
 from evidence.errors import EvidenceError
 
-_SLOTS = 4
-_SLOT = 4 * GIVE
+_SLOTS = 16
+_SLOT = 2 * GIVE
 """Handing over costs both sides a call; what was written lately is still in the cache that they share."""
 _FORK_FROM = 1 << 20
 """Compressed bytes from which a second process pays for its start."""
