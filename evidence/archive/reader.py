@@ -90,7 +90,7 @@ def read_archive(
     """Read the archive behind the descriptor once and return what it is; refusals are in its findings.
 
     `wanted(whole name)` chooses the small members whose content `examine(name below top, content)` is given, in
-    order; it may raise `Refusal`, which is collected. Of bodies, which are named after their digest, it is not asked. `pass_on` is that of `tarwalk.walk`. `processes` is 1 or 2
+    order; it may raise `Refusal`, which is collected. Of bodies, which are named after their digest, it is not asked. `pass_on` is that of `tarwalk.walk`; the reading has no members then. `processes` is 1 or 2
     and by default what suits file and machine. Raises `EvidenceError` when the file cannot be read.
     """
     reading = Reading(name, tgz_bytes=os.fstat(handle).st_size)
@@ -101,7 +101,8 @@ def read_archive(
             _follow(
                 reading,
                 walk(
-                    pieces, _stream_name(name), wanted, pass_on, limits.members_in(reading.tgz_bytes), pass_on is None
+                    pieces, _stream_name(name), wanted, pass_on, limits.members_in(reading.tgz_bytes),
+                    runs=pass_on is None, hashed=pass_on is None,
                 ),
                 examine,
             )
@@ -144,7 +145,8 @@ def _follow(reading: Reading, members: Iterator[Any], examine: Examine | None) -
             reading.top = path[: path.index(b"/")].decode()
             cut = len(reading.top) + 1
         below = path[cut:].decode()
-        add(below, digest)
+        if digest:
+            add(below, digest)
         reading.payload_bytes += size
         end = offset + 512 + size + (-size % 512)
         if content is not None and examine is not None:

@@ -94,18 +94,21 @@ def walk(
     pass_on: Callable[[bytes, memoryview | bytes, bool], None] | None = None,
     most: int = LIMITS.members,
     runs: bool = False,
+    hashed: bool = True,
 ) -> Iterator[Any]:
     """Yield every member of the stream; raise `Refusal` at the first byte that the writer would not have written.
 
     `name` stands for the stream in messages. `wanted(member name)` asks for the content of a small member;
     `pass_on(name, bytes, first)` is handed every member's content in runs instead, for unpacking. `most` is the number of members allowed. The iterator
     must be run to its end: only then are the end marker and the gzip trailer known to be right. With `runs`, what is yielded
-    may also be a `Run` of bodies, of which `wanted` is not asked and nothing is passed on.
+    may also be a `Run` of bodies, of which `wanted` is not asked and nothing is passed on. Without `hashed` no member has a
+    digest: who knows the stream's needs none.
     """
     stream = _Stream(pieces)
     names = Names(most)
     folder = NO_FOLDER
-    sha256, new = hashlib.sha256, tuple.__new__  # the tuple itself: nearly all time is spent in these lines
+    sha256: Any
+    sha256, new = hashlib.sha256 if hashed else _Unhashed, tuple.__new__  # the tuple itself: nearly all time is spent in these lines
     body = False
     while True:
         if body:
@@ -164,7 +167,7 @@ def walk(
             pad = bytes(stream.take(count))
         else:
             content = b""
-            digest = _long(stream, name, path, size, pass_on)
+            digest = _long(stream, name, path, size, pass_on, sha256())
             pad = bytes(stream.take(count))
         if pad != _ZEROS[:count]:
             if len(pad) < count:
@@ -202,8 +205,8 @@ def _long(
     path: bytes,
     size: int,
     pass_on: Callable[[bytes, memoryview | bytes, bool], None] | None,
+    digest: Any,
 ) -> str:
-    digest = hashlib.sha256()
     left = size
     while left:
         part = stream.some(left)
@@ -213,7 +216,20 @@ def _long(
         if pass_on is not None:
             pass_on(path, part, left == size)
         left -= len(part)
-    return digest.hexdigest()
+    return str(digest.hexdigest())
+
+
+class _Unhashed:
+    """Stands in for a digest that nobody asked for."""
+
+    def __init__(self, content: memoryview | bytes = b"") -> None:
+        pass
+
+    def update(self, content: memoryview | bytes) -> None:
+        pass
+
+    def hexdigest(self) -> str:
+        return ""
 
 
 def _end(stream: _Stream, name: str, offset: int, block: bytes, members: int) -> None:

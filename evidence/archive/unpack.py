@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ def unpack(handle: int, verified: Reading, target: Path) -> Path:
     try:
         again = read_archive(handle, verified.name, pass_on=laid.take)
         laid.close()
-        if (again.members, again.tgz_sha256) != (verified.members, verified.tgz_sha256):
+        # The same stream has the same members: nothing of it need be hashed member by member again.
+        if (again.tar_sha256, again.tgz_sha256) != (verified.tar_sha256, verified.tgz_sha256):
             raise Refusal("changed", verified.name, "other bytes than a moment before", "a file at rest")
     except BaseException:
         laid.close()
@@ -42,6 +44,7 @@ class _Laid:
     def __init__(self, target: Path) -> None:
         self._folders: list[tuple[bytes, int]] = [(b"", os.open(target, _FOLDER))]
         self._file = -1
+        self._given: set[int] = set()  # modes that files are given at once here, whatever the umask
 
     def take(self, name: bytes, content: Any, first: bool) -> None:
         """Write one run of a member's content; `first` opens a new file."""
@@ -52,7 +55,11 @@ class _Laid:
             head, _, tail = name.rpartition(b"/")
             mode = mode_of(name)
             self._file = os.open(tail, _FILE, mode, dir_fd=self._enter(head))
-            os.fchmod(self._file, mode)
+            if mode not in self._given:
+                if stat.S_IMODE(os.fstat(self._file).st_mode) == mode:
+                    self._given.add(mode)
+                else:
+                    os.fchmod(self._file, mode)
         view = memoryview(content)
         while view:
             view = view[os.write(self._file, view) :]

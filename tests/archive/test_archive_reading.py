@@ -118,6 +118,23 @@ def test_unpacking_gives_the_same_bytes_with_the_two_modes(tmp_path):
     assert executable == {name for name in found if name.endswith(".py") and "/" not in name}
 
 
+@pytest.mark.parametrize("mask", [0o000, 0o077])
+def test_the_modes_do_not_depend_on_the_umask(mask, tmp_path):
+    path = publish(base.full(), tmp_path)
+    handle = reader.open_archive(path)
+    before = os.umask(mask)
+    try:
+        package = unpack(handle, reader.read_archive(handle, path.name), tmp_path / "new")
+    finally:
+        os.umask(before)
+        os.close(handle)
+    modes = {one.name.endswith(".py") and one.parent == package: set() for one in package.rglob("*")}
+    for one in package.rglob("*"):
+        if one.is_file():
+            modes[one.name.endswith(".py") and one.parent == package].add(stat.S_IMODE(one.stat().st_mode))
+    assert modes == {True: {0o755}, False: {0o644}}
+
+
 def test_unpacking_never_uses_a_folder_that_is_there(tmp_path):
     path = publish(base.small(), tmp_path)
     (tmp_path / "new").mkdir()
