@@ -18,6 +18,8 @@ from evidence.verdict import Finding, Stage
 
 _PIPE = 1 << 20
 """Bytes that may wait between the two processes; a kernel that allows less gives less."""
+_AFTER = 5
+"""The two that inflate and hash wait for one another, so what is left of two processors goes to this child."""
 _LONG = 4 << 10
 """A file of so many bytes is worth a look at its text before it is parsed."""
 
@@ -160,6 +162,7 @@ def _ended() -> EvidenceError:
 
 def _serve(asked: BinaryIO, answer: int) -> None:
     """The child: never returns. Judges what comes and says at the end, in JSON, what it found."""
+    os.nice(_AFTER)
     try:
         mine = Examined()
         while True:
