@@ -3,6 +3,8 @@
     grammar.py   what a member name, a tar header and a gzip frame look like; the one set of rules
     gzipframe.py bytes of a .tgz -> bytes of its one tar stream
     tarwalk.py   bytes of a tar stream -> members, each header compared byte for byte
+    bodies.py    the same for runs of bodies, which are nearly all of a package
+    members.py   names and digests in little room
     sums.py      SHA256SUMS and the detached digest files
     strictjson.py  JSON as the package allows it
     folder.py    an unpacked package, read by descriptor
