@@ -11,7 +11,7 @@ from checking.damage import Bench
 from checking.listing import FILE
 from checking.package import Recall, Unreadable
 from checking.reading import shown
-from checking.sums import SUMS, Row, SumsFault, compare, looks_plain, read_sums, rows
+from checking.sums import SUMS, Row, SumsFault, Unplain, compare, plain_names, read_sums, rows
 
 _COMPONENT = re.compile(r"[A-Za-z0-9_+](?:[A-Za-z0-9._+-]*[A-Za-z0-9_+-])?\Z")
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNORECASE)
@@ -41,17 +41,28 @@ class Listed:
         self.missing: List[str] = []
         self.compared = 0
         try:
-            if not self._compare(self.view.recall) and not looks_plain(self.view.pieces(SUMS)):
-                read_sums(self.view.read(SUMS))
+            self._meet_all()
         except Unreadable as error:
             self.fault = SumsFault("sums-missing-list", "", error.reason, "the list of every file")
         except SumsFault as fault:
             self.fault = fault
-        for row in self.rows():
-            if self.entries.find(row.name) is not None:
-                self.there += 1
-            elif len(self.missing) <= MOST_FINDINGS:
-                self.missing.append(row.name)
+
+    def _meet_all(self) -> None:
+        """Look up every name that is listed. Raises Unreadable, or SumsFault on a list that is not in its form."""
+        if self._compare(self.view.recall):
+            self._meet([name for _, name in self.rows()])
+            return
+        try:
+            for names in plain_names(self.view.pieces(SUMS)):
+                self._meet(names)
+        except Unplain:
+            self.there, self.missing = 0, []
+            self._meet(list(read_sums(self.view.read(SUMS))))
+
+    def _meet(self, names: List[str]) -> None:
+        absent = self.entries.absent(names)
+        self.there += len(names) - len(absent)
+        self.missing += absent[: MOST_FINDINGS + 1]
 
     def _compare(self, recall: Optional[Recall]) -> bool:
         """Find what is left to be looked at beside the list of the unaltered package; False when that cannot be told."""
@@ -64,8 +75,8 @@ class Listed:
         self.unlisted = sorted(
             name for name in gone | altered if name not in found and (name in gone or name not in recall.sums)
         )
-        same = {name: Row(recall.sums[name], name) for name in altered if name in recall.sums and name not in gone}
-        self.left = sorted({**same, **found}.values(), key=lambda row: row.name)
+        same = {name: (recall.sums[name], name) for name in altered if name in recall.sums and name not in gone}
+        self.left = sorted({**same, **found}.values(), key=lambda row: row[1])
         return True
 
     def rows(self) -> Iterator[Row]:
@@ -133,7 +144,7 @@ def hold_listed(subject: Listed) -> Iterator[Complaint]:
     elif len(subject.entries) == subject.there + 1:
         return
     else:
-        listed = {row.name for row in subject.rows()}
+        listed = {name for _, name in subject.rows()}
         names = (name for name in subject.view.below("") if name not in listed)
     for name in names:
         if name != SUMS and subject.entries.find(name) == FILE:
