@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import Any, Dict, Iterator, List, Optional
 
@@ -13,13 +12,12 @@ from checking.reading import JsonFault, read_json, shown
 from checking.rules import attempts
 from checking.rules.comparison import engine_of, peek
 from checking.rules.converged import Attempt
+from checking.rules.protocol import begun, instant
 from checking.rules.receipts import WITNESS_SLACK
 
 lies = Later("checking.rules.attempt_agreement_lies")
 
 Row = Dict[str, Any]
-STAMP = re.compile(r"-(\d{4})(\d{2})(\d{2})t(\d{2})(\d{2})(\d{2})\.(\d{6})z\Z")
-INSTANT = "%Y-%m-%dT%H:%M:%S.%fZ"
 CLOCK_SLACK = 0.5  # seconds by which a wall clock may be set while an attempt runs
 DIED = ("ENGINE_DIED", "NOT_READY")
 
@@ -57,7 +55,7 @@ def hold_launches(subject: Attempt) -> Iterator[Complaint]:
 
 def _instant(text: str) -> Optional[datetime]:
     try:
-        return datetime.strptime(text, INSTANT)
+        return instant(text)
     except ValueError:
         return None
 
@@ -65,19 +63,17 @@ def _instant(text: str) -> Optional[datetime]:
 def hold_span(subject: Attempt) -> Iterator[Complaint]:
     """The run's stamp is the instant when the attempt began, and its last answer came before its end."""
     data = subject.data
-    match = STAMP.search(data["run"])
-    if match is not None:
-        right = "%s-%s-%sT%s:%s:%s.%sZ" % match.groups()
-        if data["startedAt"] != right:
-            yield (_at(subject, "/startedAt"), data["startedAt"], "the stamp of its run: " + right)
+    right = begun(data["run"])
+    if right is not None and data["startedAt"] != right:
+        yield (_at(subject, "/startedAt"), data["startedAt"], "the stamp of its run: " + right)
     if data["endedAt"] is None or not subject.samples:
         return
-    begun, ended = _instant(data["startedAt"]), _instant(data["endedAt"])
+    start, ended = _instant(data["startedAt"]), _instant(data["endedAt"])
     last = max(float(row["startedSeconds"] + row["totalSeconds"]) for row in subject.samples)
-    if begun is not None and ended is not None and (ended - begun).total_seconds() + CLOCK_SLACK < last:
+    if start is not None and ended is not None and (ended - start).total_seconds() + CLOCK_SLACK < last:
         yield (
             _at(subject, "/endedAt"),
-            "%s, %.3f s after the start" % (data["endedAt"], (ended - begun).total_seconds()),
+            "%s, %.3f s after the start" % (data["endedAt"], (ended - start).total_seconds()),
             "not before its last answer, %.3f s after the start" % last,
         )
 

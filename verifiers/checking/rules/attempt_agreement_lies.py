@@ -6,10 +6,10 @@ from decimal import Decimal
 from typing import Any, Callable, Dict, List, Optional
 
 from checking.reading import shown
-from checking.rules.attempt_agreement import STAMP
 from checking.rules.attempts_lies import exact, lie, ran
 from checking.rules.converged import INDEX
 from checking.rules.forgery import Desk
+from checking.rules.protocol import begun
 
 Row = Dict[str, Any]
 
@@ -19,7 +19,7 @@ def _two(data: Row) -> Any:
 
 
 def _stamped(data: Row) -> Any:
-    return STAMP.search(data["run"])
+    return begun(data["run"])
 
 
 def _launch(change: Callable[[List[Row]], Any]) -> Callable[[Desk], str]:

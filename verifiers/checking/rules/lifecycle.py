@@ -10,14 +10,16 @@ from __future__ import annotations
 import json
 import os
 from functools import partial
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 from checking.check import Check, Complaint, Family, Mutation, Scope
 from checking.later import Later
 from checking.package import View
 from checking.reading import JsonFault, read_json
-from checking.rules.lifecycle_record import RECORDS, ROOM, SINGLE, experiments
-from checking.rules.lifecycle_shape import Fault, Shape
+from checking.rules.lifecycle_index import RECORDS
+
+if TYPE_CHECKING:
+    from checking.rules.lifecycle_shape import Fault, Shape
 
 whole, raw, lies, forged = map(
     Later, ("checking.rules.lifecycle_" + one for one in ("record", "raw", "lies", "raw_lies"))
@@ -26,12 +28,15 @@ CO, CRASH, LORA, SELECTION = "co-residency", "crash", "lora", "selection"
 co, crash, lora, selection = map(
     Later, ("checking.rules.lifecycle_" + one for one in ("coresidency", "crash", "lora", "selection"))
 )
+SINGLE, ROOM = "record.json", "evidence"
 JSON, SCHEMA = "lifecycle-json", "lifecycle-schema"
 _HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def load_shape() -> Shape:
     """The schema that lies beside the verifiers: in a package at the same height, in a checkout one above."""
+    from checking.rules.lifecycle_shape import Shape
+
     for folder in (_HERE, os.path.dirname(_HERE)):
         path = os.path.join(folder, "schemas", "lifecycle-record.schema.json")
         if os.path.isfile(path):
@@ -76,7 +81,7 @@ def _shape(subject: Subject) -> Iterator[Complaint]:
 
 def _hold_rule(kind: str, rule: Any, subject: Subject) -> Iterator[Complaint]:
     """A rule of whole records, or with a kind one of that kind's experiments."""
-    judged = experiments(subject.record, kind) if kind else [("", subject.record)]
+    judged = whole.experiments(subject.record, kind) if kind else [("", subject.record)]
     for base, value in judged:
         for place, found, expected in rule(value):
             yield "%s#%s%s" % (subject.name, base, place), found, expected

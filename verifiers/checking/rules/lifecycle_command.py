@@ -16,7 +16,9 @@ from checking.command import BLIND, REJECTED, UNREADABLE, VERIFIED, Verifier
 from checking.package import Folder, Memory, Unreadable
 from checking.reading import read_json
 from checking.rules import lifecycle
-from checking.rules.lifecycle_record import RECORDS, SINGLE
+from checking.rules.lifecycle import SINGLE
+from checking.rules.lifecycle_index import RECORDS
+from checking.rules.lifecycle_worth import tally
 
 if TYPE_CHECKING:
     from checking.damage import Outcome
@@ -97,7 +99,7 @@ def verify_record(options: Any, script: str) -> Tuple[int, Dict[str, int], Dict[
     if report.crashes:
         said["message"] = "a check failed on its own: " + report.crashes[0]
         return UNREADABLE, counts, said
-    from checking.rules.lifecycle_figures import figures, tally
+    from checking.rules.lifecycle_figures import figures
 
     record = read_json(data)
     said["figures"] = figures(record, held_places(record, bundle) if bundle else [])
@@ -123,11 +125,11 @@ def verify_package(verifier: Verifier, options: Any, script: str) -> Tuple[int, 
     code, counts, said = command.verify(verifier, options, script)
     said["figures"] = []
     if code == VERIFIED:
-        from checking.rules.lifecycle_figures import figures, tally
-
         source = Folder(options.package)
         for name in source.entries.below(RECORDS):
             if name.endswith(".json"):
+                from checking.rules.lifecycle_figures import figures
+
                 found = figures(read_json(source.read(name)))
                 said["figures"] += [one._replace(place="%s#%s" % (name, one.place)) for one in found]
         counts.update(tally(said["figures"]))

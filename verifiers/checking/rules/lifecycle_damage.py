@@ -6,7 +6,9 @@ from decimal import Decimal
 from typing import Any, Callable, Dict, Optional
 
 from checking.damage import Bench
-from checking.rules.lifecycle_record import RECORDS, SINGLE, kind_of
+from checking.rules.lifecycle import SINGLE
+from checking.rules.lifecycle_index import RECORDS
+from checking.rules.lifecycle_record import kind_of
 
 Lie = Callable[[Bench], Optional[str]]
 Edit = Callable[[Dict[str, Any]], Optional[str]]

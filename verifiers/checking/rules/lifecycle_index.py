@@ -7,11 +7,10 @@ from typing import Any, Dict, Iterator, List, Sequence, Tuple
 from checking.check import Check, Complaint, Family, Mutation, Scope
 from checking.later import Later
 from checking.package import View
-from checking.rules.lifecycle_record import RECORDS
 from checking.shape import HASH, ID, LINE, VERSION, Keys, ListOf, Shape
 
 lies = Later("checking.rules.lifecycle_index_lies")
-NAME = "results/lifecycle-index.json"
+NAME, RECORDS = "results/lifecycle-index.json", "results/lifecycle"
 SHAPE = Keys(
     schemaVersion=VERSION, records=ListOf(Keys(id=ID, path=LINE, sha256=HASH, experiments=ListOf(LINE, least=1)))
 )

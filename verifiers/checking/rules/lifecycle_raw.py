@@ -12,9 +12,10 @@ from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from checking.check import Complaint
 from checking.reading import JsonFault, read_json
+from checking.rules.lifecycle import ROOM
 from checking.rules.lifecycle_derive import derive
 from checking.rules.lifecycle_events import EventsFault, read_raw
-from checking.rules.lifecycle_record import ROOM, experiments, kind_of
+from checking.rules.lifecycle_record import experiments, kind_of
 from checking.rules.lifecycle_shape import is_number, pointer, show
 
 

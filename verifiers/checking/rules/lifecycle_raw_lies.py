@@ -7,8 +7,9 @@ from typing import Any, Callable, Dict, Optional
 
 from checking.damage import Bench, written_json
 from checking.reading import read_json
+from checking.rules.lifecycle import ROOM, SINGLE
 from checking.rules.lifecycle_raw import keys_of
-from checking.rules.lifecycle_record import ROOM, SINGLE, experiments
+from checking.rules.lifecycle_record import experiments
 
 Lie = Callable[[Bench], Optional[str]]
 

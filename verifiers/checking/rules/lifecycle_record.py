@@ -10,7 +10,6 @@ from typing import Any, Dict, Iterator, List, Tuple
 from checking.rules.lifecycle_shape import Fault, pointer, show
 
 Record = Dict[str, Any]
-RECORDS, SINGLE, ROOM = "results/lifecycle", "record.json", "evidence"
 KINDS = {
     "co_residency_rounds": "co-residency",
     "crashes": "crash",

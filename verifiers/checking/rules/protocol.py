@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Dict, Iterator, List, Optional, Tuple
@@ -14,12 +15,13 @@ from checking.rules.shapes import TIMES
 
 SLACK = Decimal("0.000001")
 OVERLAP_SLACK = 1.0
+STAMP = re.compile(r"-(\d{4})(\d{2})(\d{2})t(\d{2})(\d{2})(\d{2})\.(\d{6})z\Z")
 BUDGETS = ("max_tokens", "max_completion_tokens")
 
 
 def instant(text: str) -> datetime:
     """An RFC 3339 instant in UTC. Raises ValueError on a day that no calendar has."""
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ")
+    return datetime.fromisoformat(text[:-1])
 
 
 def moment(text: str) -> float:
@@ -30,13 +32,16 @@ def moment(text: str) -> float:
         return 0.0
 
 
+def begun(run: str) -> Optional[str]:
+    """The instant when a run began by its id, `<name>-20261130t081500.123456z`; None when it does not tell."""
+    match = STAMP.search(run)
+    return None if match is None else "%s-%s-%sT%s:%s:%s.%sZ" % match.groups()
+
+
 def stamp(run: str) -> float:
-    """When a run began by its id, `<name>-20261130t081500.123456z`, as seconds since 1970; 0 when it does not tell."""
-    try:
-        told = datetime.strptime(run.rpartition("-")[2].upper(), "%Y%m%dT%H%M%S.%fZ")
-    except ValueError:
-        return 0.0
-    return (told - datetime(1970, 1, 1)).total_seconds()
+    """When a run began by its id, as seconds since 1970; 0 when it does not tell."""
+    told = begun(run)
+    return 0.0 if told is None else moment(told)
 
 
 def _at(subject: Comparison, place: int, rest: str = "") -> str:
