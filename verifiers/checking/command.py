@@ -33,13 +33,24 @@ class Verifier(NamedTuple):
     remarks: Tuple[str, ...] = ()
 
 
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Help as wide as the terminal, found without `shutil`, whose import would cost each start some milliseconds."""
+
+    def __init__(self, prog: str) -> None:
+        try:
+            width = int(os.environ.get("COLUMNS") or os.get_terminal_size().columns)
+        except (OSError, ValueError, AttributeError):
+            width = 80
+        super().__init__(prog, width=width - 2)
+
+
 def arguments(verifier: Verifier, home: str, argv: Sequence[str]) -> argparse.Namespace:
     """Parse the command line; a wrong one exits 2."""
     parser = argparse.ArgumentParser(
         prog=verifier.name + ".py",
         description=verifier.learns,
         epilog=verifier.not_proved,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     parser.add_argument("package", nargs="?", default=home, help="the unpacked package; default: where this file is")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of lines")

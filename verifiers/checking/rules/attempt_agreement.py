@@ -15,11 +15,11 @@ from checking.rules.attempts import exact, lie, ran
 from checking.rules.comparison import engine_of, peek
 from checking.rules.converged import Attempt
 from checking.rules.forgery import Desk
+from checking.rules.protocol import instant
 from checking.rules.receipts import WITNESS_SLACK
 
 Row = Dict[str, Any]
 STAMP = re.compile(r"-(\d{4})(\d{2})(\d{2})t(\d{2})(\d{2})(\d{2})\.(\d{6})z\Z")
-INSTANT = "%Y-%m-%dT%H:%M:%S.%fZ"
 CLOCK_SLACK = 0.5  # seconds by which a wall clock may be set while an attempt runs
 DIED = ("ENGINE_DIED", "NOT_READY")
 
@@ -57,7 +57,7 @@ def hold_launches(subject: Attempt) -> Iterator[Complaint]:
 
 def _instant(text: str) -> Optional[datetime]:
     try:
-        return datetime.strptime(text, INSTANT)
+        return instant(text)
     except ValueError:
         return None
 

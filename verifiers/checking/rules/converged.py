@@ -135,12 +135,12 @@ def hold_files(subject: Attempt) -> Iterator[Complaint]:
     workers = [one["alias"] for one in subject.data["workers"]]
     for name in subject.view.below(subject.folder):
         inner = name[cut:]
+        if inner.startswith("bodies/") and len(inner) == 71 and not inner[7:].strip("0123456789abcdef"):
+            continue
         if inner in ("attempt.json", "samples.json", "controls.json"):
             continue
         match = LEDGER.match(inner[8:]) if inner.startswith("ledgers/") else None
         if match and match.group(1) == "attempt" and match.group(2) in workers:
-            continue
-        if inner.startswith("bodies/") and len(inner) == 71 and not inner[7:].strip("0123456789abcdef"):
             continue
         yield (name, "a file that no attempt has", "documents, ledgers of its workers and bodies")
 
