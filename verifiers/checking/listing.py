@@ -6,11 +6,23 @@ Names use `/`, are relative to the top folder, and are kept as text (undecodable
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
+from functools import lru_cache
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 FILE = "file"
 _AT_HAND = 8
+_HASHES = re.compile(r"(?:[0-9a-f]{64}/)+")
+
+
+@lru_cache(maxsize=None)
+def one_of_hashes(joined: str) -> str:
+    """The first of some components, each ended by `/`, when all are SHA-256s as hex, as most are; else nothing.
+
+    Where a rule asks of a name no more than whether it is a hash, what it says of the first it says of all.
+    """
+    return joined[:64] if _HASHES.fullmatch(joined) else ""
 
 
 class Listing(Mapping[str, str]):

@@ -27,9 +27,7 @@ _LINE = re.compile(
     r"|([\]}]),?)\n",
     re.MULTILINE,
 )
-_PLAIN_VALUE = r"(?:" + _STRING + r"|-?[0-9][0-9.]{0,14}|true|false|null)"
-_VALUE = re.compile(r'": ' + _PLAIN_VALUE + r"(?=,?\n)")
-_ZERO = re.compile(r'": 0(?=,?(?:\n|\Z))')
+_VALUE = re.compile(r'": (?:"[^"\\\n]*"|-?[0-9][0-9.]{0,14}|true|false|null|' + _STRING + r")(?=,?\n)")
 _NEXT_ROW = "\n    },\n    {\n"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -248,28 +246,17 @@ def _outline(text: str) -> str:
     at that quote; and then any other value may stand there. A row told once more begins and ends as deep as the
     first, since indentation tells the depth, and all of its lines are deeper than its braces.
     """
-    rows = text.split(_NEXT_ROW)
-    told: Dict[str, None] = {}
-    alike: Any = None
+    rows = _VALUE.sub('": 0', text).split(_NEXT_ROW)
+    seen = set()
+    told = rows[:1]
     for row in rows[1:-1]:
-        if alike is None or alike(row) is None:
-            look = _look(row)
-            if look.count("\n      ") != look.count("\n") or look[:6] != "      ":
+        if row not in seen:
+            seen.add(row)
+            told.append(row)
+            if row.count("\n      ") != row.count("\n") or row[:6] != "      ":
                 return text
-            told[look] = None
-            alike = _like(look)
-    return _NEXT_ROW.join([_look(rows[0]), *told, *map(_look, rows[1:][-1:])])
-
-
-def _look(row: str) -> str:
-    """Some lines, the last one without its end, with 0 for every plain value behind a key."""
-    return _VALUE.sub('": 0', row + "\n")[:-1]
-
-
-@lru_cache(maxsize=64)
-def _like(look: str) -> Any:
-    """What tells of a row whether it looks so, at the speed of one match."""
-    return re.compile(('": ' + _PLAIN_VALUE).join(map(re.escape, _ZERO.split(look)))).fullmatch
+    told.extend(rows[1:][-1:])
+    return _NEXT_ROW.join(told)
 
 
 def _judge_outline(outline: str) -> bool:

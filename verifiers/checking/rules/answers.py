@@ -146,7 +146,7 @@ def _stream(body: bytes, kind: str, owes_done: bool) -> Answer:
     """What a stream says. Answers that differ in id, moment and words alone, as most do, are read once."""
     data, name = _masked(fold(body))
     read = _read_again(data, kind, owes_done) if len(data) <= SHORT else _read(data, kind, owes_done)
-    return read._replace(name=name) if name is not None and read.name == _NOBODY else read
+    return Answer(*read[:6], name, read.models) if name is not None and read.name == _NOBODY else read
 
 
 def _read(data: bytes, kind: str, owes_done: bool) -> Answer:

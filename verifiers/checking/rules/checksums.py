@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tupl
 
 from checking.check import MOST_FINDINGS, Check, Complaint, Family, Mutation, Scope
 from checking.later import Later
-from checking.listing import FILE
+from checking.listing import FILE, one_of_hashes
 from checking.package import Recall, Unreadable
 from checking.reading import shown
 from checking.sums import SUMS, Row, SumsFault, Unplain, compare, plain_names, read_sums, rows
@@ -347,12 +347,15 @@ class Names:
 
 @lru_cache(maxsize=None)
 def _plain(folder: str, joined: str) -> bool:
-    names = (folder + "/" if folder else "") + joined
+    hashed = one_of_hashes(joined)
+    names = (folder + "/" if folder else "") + (hashed + "/" if hashed else joined)
     return folder.count("/") < MAX_DEPTH - 1 and bool(_PLAIN.fullmatch(names))
 
 
 @lru_cache(maxsize=None)
 def _differ(joined: str) -> bool:
+    if one_of_hashes(joined):
+        return True
     names = joined.lower().split("/")
     return len(set(names)) == len(names)
 

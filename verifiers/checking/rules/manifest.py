@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 from checking.arithmetic import MAIN_TOTAL, WARM_TOTAL
 from checking.check import Check, Complaint, Family, Mutation, Scope
 from checking.later import Later
+from checking.listing import one_of_hashes
 from checking.package import View
 from checking.reading import shown
 from checking.rules import shapes
@@ -97,6 +98,9 @@ def hold_counts(subject: Manifest) -> Iterator[Complaint]:
 def _bodies(folder: str, joined: str) -> int:
     if not folder.endswith("/bodies"):
         return 0
+    hashed = one_of_hashes(joined)
+    if hashed and _BODY.match("%s/%s" % (folder, hashed)):
+        return joined.count("/")
     return sum(bool(_BODY.match("%s/%s" % (folder, name))) for name in joined.split("/")[:-1])
 
 

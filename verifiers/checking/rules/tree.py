@@ -12,6 +12,7 @@ from typing import Iterator, Tuple
 
 from checking.check import Check, Complaint, Family, Mutation, Scope
 from checking.later import Later
+from checking.listing import one_of_hashes
 from checking.reading import shown
 from checking.rules.comparison import peek
 
@@ -83,6 +84,9 @@ def _odd(name: str) -> bool:
 @lru_cache(maxsize=None)
 def _misplaced(folder: str, joined: str) -> Tuple[str, ...]:
     start = folder + "/" if folder else ""
+    hashed = one_of_hashes(joined)
+    if hashed and not _odd(start + hashed):
+        return ()
     return tuple(filter(_odd, [start + name for name in joined.split("/")[:-1]]))
 
 
