@@ -32,7 +32,7 @@ TARGETS = (
     Target(CHECKING + "sums.py", (*_edges("sums"), KILLS)),
     Target(CHECKING + "streams.py", (*_edges("streams", "answers"), KILLS)),
     *(Target(f"{CHECKING}{name}.py", _edges("command")) for name in ("command", "control")),
-    Target(CHECKING + "later.py", (*_edges("command"), KILLS)),
+    Target(CHECKING + "later.py", ("tests/verifiers/test_later.py", KILLS)),
     Target(CHECKING + "damage.py", (*_edges("command", "comparison"), KILLS)),
     Target(CHECKING + "shape.py", (*_edges("shape"), KILLS)),
     Target(RULES + "decision.py", (JUDGES, *_edges("comparison"), KILLS), 2),
@@ -72,6 +72,7 @@ TARGETS = (
             "raw",
             "record",
             "shape",
+            "worth",
         )
     ),
     *(

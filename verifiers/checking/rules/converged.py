@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 from checking.check import Complaint, Scope
 from checking.package import View
 from checking.reading import JsonFault, read_json, shown
-from checking.rules import samples, shapes
+from checking.rules import samples, shapes, shapes_attempt
 from checking.rules.comparison import LEDGER, Bodies, Cited, Comparison, Row, cited_by, engine_of, ledgers_below
 from checking.rules.index import Index, Table
 from checking.shape import Shape
@@ -31,9 +31,9 @@ REASONS = {
 def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
     """The three documents of an attempt and its ledgers."""
     wanted: List[Tuple[str, Shape]] = [
-        (folder + "/attempt.json", shapes.ATTEMPT),
+        (folder + "/attempt.json", shapes_attempt.ATTEMPT),
         (folder + "/samples.json", shapes.SAMPLES),
-        (folder + "/controls.json", shapes.CONTROLS),
+        (folder + "/controls.json", shapes_attempt.CONTROLS),
     ]
     return wanted + ledgers_below(view, folder)
 
@@ -379,7 +379,7 @@ TABLE = Table(
     key="attempts",
     parent=PARENT,
     kind="attempt",
-    shape=shapes.CONVERGED_INDEX,
+    shape=shapes_attempt.CONVERGED_INDEX,
     holding=" with an attempt",
     beside=("a file beside the attempts", "folders of attempts only"),
 )

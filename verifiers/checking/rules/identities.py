@@ -12,7 +12,7 @@ from checking.check import Check, Complaint, Family, Mutation, Scope
 from checking.later import Later
 from checking.package import View
 from checking.reading import JsonFault, read_json, shown
-from checking.rules import shapes
+from checking.rules import shapes_inputs
 from checking.rules.comparison import peek
 from checking.rules.protocol import launch_values
 from checking.shape import Shape
@@ -59,11 +59,11 @@ class Inputs:
 
 def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
     """Identities, recipes, and every profile, registry and rule file that is there."""
-    wanted: List[Tuple[str, Shape]] = [(IDENTITIES, shapes.MODEL_IDENTITIES), (RECIPES, shapes.RECIPES)]
-    wanted += [(name, shapes.MODEL) for name in view.below("models") if name.endswith(".json")]
-    wanted += [(name, shapes.RULE) for name in view.below("rules")]
+    wanted: List[Tuple[str, Shape]] = [(IDENTITIES, shapes_inputs.MODEL_IDENTITIES), (RECIPES, shapes_inputs.RECIPES)]
+    wanted += [(name, shapes_inputs.MODEL) for name in view.below("models") if name.endswith(".json")]
+    wanted += [(name, shapes_inputs.RULE) for name in view.below("rules")]
     found = [folder + "/manifest.json" for folder in view.folders("") if REGISTRY.match(folder + "/manifest.json")]
-    wanted += [(name, shapes.REGISTRY) for name in found if view.has(name)]
+    wanted += [(name, shapes_inputs.REGISTRY) for name in found if view.has(name)]
     return wanted
 
 

@@ -12,7 +12,7 @@ from checking.later import Later
 from checking.listing import one_of_hashes
 from checking.package import View
 from checking.reading import shown
-from checking.rules import shapes
+from checking.rules import shapes_manifest
 from checking.rules.comparison import peek
 from checking.shape import Shape
 
@@ -70,7 +70,7 @@ class Manifest:
 
 def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
     """The manifest."""
-    return [(NAME, shapes.MANIFEST)]
+    return [(NAME, shapes_manifest.MANIFEST)]
 
 
 def hold_counts(subject: Manifest) -> Iterator[Complaint]:

@@ -8,7 +8,7 @@ from checking.check import Check, Complaint, Family, Mutation, Scope
 from checking.later import Later
 from checking.package import View
 from checking.reading import shown
-from checking.rules import shapes
+from checking.rules import shapes_inputs
 from checking.rules.comparison import peek
 from checking.shape import Shape
 
@@ -49,7 +49,7 @@ class Matrix:
 
 def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
     """The matrix."""
-    return [(NAME, shapes.MATRIX)]
+    return [(NAME, shapes_inputs.MATRIX)]
 
 
 def hold_complete(subject: Matrix) -> Iterator[Complaint]:

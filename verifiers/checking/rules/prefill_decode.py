@@ -8,7 +8,7 @@ from checking.check import Check, Complaint, Family, Mutation, Scope
 from checking.later import Later
 from checking.package import View
 from checking.reading import shown
-from checking.rules import shapes
+from checking.rules import shapes_inputs
 from checking.rules.comparison import peek
 from checking.shape import Shape
 
@@ -31,7 +31,7 @@ class Summaries:
 
 def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
     """The summaries."""
-    return [(NAME, shapes.PD_INDEX)]
+    return [(NAME, shapes_inputs.PD_INDEX)]
 
 
 def hold_reviewed(subject: Summaries) -> Iterator[Complaint]:

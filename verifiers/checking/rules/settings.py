@@ -10,7 +10,18 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from checking.check import Check, Family, Mutation
 from checking.later import Later
 from checking.package import View
-from checking.rules import agreement, index, protocol, receipts, samples, settings_index, shapes, verdict
+from checking.rules import (
+    agreement,
+    index,
+    protocol,
+    receipts,
+    samples,
+    settings_index,
+    shapes,
+    shapes_comparison,
+    shapes_decision,
+    verdict,
+)
 from checking.rules.comparison import ARMS, Comparison, ledgers_below
 from checking.shape import Shape
 
@@ -19,10 +30,10 @@ forgery = Later("checking.rules.forgery")
 Tell = Callable[..., Any]
 
 DOCUMENTS = (
-    ("comparison.json", shapes.COMPARISON),
+    ("comparison.json", shapes_comparison.COMPARISON),
     ("samples.json", shapes.SAMPLES),
-    ("snapshots.json", shapes.SNAPSHOTS),
-    ("decision.json", shapes.DECISION),
+    ("snapshots.json", shapes_comparison.SNAPSHOTS),
+    ("decision.json", shapes_decision.DECISION),
 )
 
 

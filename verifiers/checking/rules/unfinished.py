@@ -9,7 +9,7 @@ from checking.arithmetic import ORDER
 from checking.check import Complaint, Scope
 from checking.package import View
 from checking.reading import shown
-from checking.rules import samples, shapes
+from checking.rules import samples, shapes, shapes_comparison, shapes_incomplete
 from checking.rules.comparison import LEDGER, OFFERS, Bodies, Cited, Comparison, Row, arm_id, ledgers_below, peek
 from checking.rules.index import Index, Table
 from checking.shape import Shape
@@ -24,12 +24,12 @@ HEX = "0123456789abcdef"
 def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
     """The documents of an incomplete comparison and its ledgers; snapshots where any were taken."""
     wanted: List[Tuple[str, Shape]] = [
-        (folder + "/comparison.json", shapes.INCOMPLETE_COMPARISON),
+        (folder + "/comparison.json", shapes_incomplete.INCOMPLETE_COMPARISON),
         (folder + "/samples.json", shapes.SAMPLES),
-        (folder + "/offers.json", shapes.OFFERS),
+        (folder + "/offers.json", shapes_incomplete.OFFERS),
     ]
     if view.has(folder + "/snapshots.json"):
-        wanted.append((folder + "/snapshots.json", shapes.SNAPSHOTS))
+        wanted.append((folder + "/snapshots.json", shapes_comparison.SNAPSHOTS))
     return wanted + ledgers_below(view, folder)
 
 
@@ -311,7 +311,7 @@ TABLE = Table(
     key="comparisons",
     parent=PARENT,
     kind="incomplete",
-    shape=shapes.INCOMPLETE_INDEX,
+    shape=shapes_incomplete.INCOMPLETE_INDEX,
     holding="",
     beside=("a file beside the incomplete comparisons", "their folders only"),
 )
