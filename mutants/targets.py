@@ -25,6 +25,7 @@ class Target(NamedTuple):
 
 TARGETS = (
     Target(CHECKING + "arithmetic.py", ("tests/verifiers/test_arithmetic.py", JUDGES, KILLS), 2),
+    Target(CHECKING + "plan.py", (*_edges("comparison"), JUDGES, KILLS)),
     Target(CHECKING + "reading.py", (*_edges(""), "tests/verifiers/test_reading.py", KILLS), 1.5),
     Target(CHECKING + "check.py", (*_edges("check"), KILLS)),
     Target(CHECKING + "package.py", (*_edges("package"), KILLS)),

@@ -6,8 +6,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from checking.arithmetic import MAIN_PER_ARM
 from checking.check import Complaint
+from checking.plan import MAIN_PER_ARM
 from checking.reading import JsonFault, read_json, shown
 from checking.rules.comparison import Comparison, Row, Spot, adapter_of, arm_id
 from checking.rules.receipts import arrived

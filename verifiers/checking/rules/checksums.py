@@ -15,8 +15,8 @@ from checking.sums import SUMS, Row, SumsFault, Unplain, compare, plain_names, r
 
 lies = Later("checking.rules.checksums_lies")
 
-_COMPONENT = re.compile(r"[A-Za-z0-9_+](?:[A-Za-z0-9._+-]*[A-Za-z0-9_+-])?\Z")
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNORECASE)
+_COMPONENT = r"[A-Za-z0-9_+](?:[A-Za-z0-9._+-]*[A-Za-z0-9_+-])?\Z"
+_DEVICE = r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)"
 _PLAIN = re.compile(
     r"(?:(?!(?:con|prn|aux|nul|com[0-9]|lpt[0-9])[./])[a-z0-9_+](?:[a-z0-9._+-]{0,98}[a-z0-9_+-])?/)*",
     re.IGNORECASE | re.ASCII,
@@ -122,7 +122,7 @@ def hold_names(subject: Names) -> Iterator[Complaint]:
         if len(parts) > MAX_DEPTH:
             yield (name, "%d levels" % len(parts), "at most %d" % MAX_DEPTH)
         for part in parts:
-            if not _COMPONENT.match(part) or _DEVICE.match(part) or len(part) > MAX_COMPONENT:
+            if not re.match(_COMPONENT, part) or re.match(_DEVICE, part) or len(part) > MAX_COMPONENT:
                 yield (name, "component " + shown(part), "letters, digits and ._+- in at most 100, no device name")
                 break
 

@@ -7,9 +7,9 @@ from collections import Counter
 from functools import lru_cache
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
-from checking.arithmetic import MAIN_PER_ARM, ORDER, RR_WARM, WORKERS
 from checking.check import Scope
 from checking.package import Unreadable, View
+from checking.plan import MAIN_PER_ARM, ORDER, RR_WARM, WORKERS
 from checking.reading import JsonFault, read_json
 from checking.rules import shapes
 from checking.rules.answers import NO_DONE, Answer, Request, answer, read_request

@@ -6,11 +6,11 @@ import re
 from functools import lru_cache
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from checking.arithmetic import MAIN_TOTAL, WARM_TOTAL
 from checking.check import Check, Complaint, Family, Mutation, Scope
 from checking.later import Later
 from checking.listing import one_of_hashes
 from checking.package import View
+from checking.plan import MAIN_TOTAL, WARM_TOTAL
 from checking.reading import shown
 from checking.rules import shapes_manifest
 from checking.rules.comparison import peek

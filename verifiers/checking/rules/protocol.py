@@ -7,8 +7,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from checking.arithmetic import ORDER, WORKERS
 from checking.check import Complaint
+from checking.plan import ORDER, WORKERS
 from checking.reading import shown
 from checking.rules.comparison import ARMS, LEDGER, Comparison, Row, arm_id, engine_of
 from checking.rules.shapes import TIMES

@@ -6,8 +6,8 @@ from collections import Counter
 from decimal import Decimal
 from typing import Dict, Iterator, Optional, Tuple
 
-from checking.arithmetic import MAIN_PER_ARM, NATIVE_WARM_PER_WORKER, RR_WARM, WORKERS, Number
 from checking.check import Complaint
+from checking.plan import MAIN_PER_ARM, NATIVE_WARM_PER_WORKER, RR_WARM, WORKERS, Number
 from checking.reading import shown
 from checking.rules.comparison import TRAFFIC, Comparison, Row
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterator, Tuple
 
-from checking.arithmetic import CONCURRENCY, most_open
 from checking.check import Complaint
+from checking.plan import CONCURRENCY
 from checking.reading import shown
 from checking.rules.comparison import OFFERS, Comparison, Row, arm_id
 
@@ -171,6 +171,8 @@ def hold_times(subject: Comparison) -> Iterator[Complaint]:
 
 def hold_concurrency(subject: Comparison) -> Iterator[Complaint]:
     """Never more than eight requests are open at once."""
+    from checking.arithmetic import most_open
+
     for arm in sorted({arm for arm, _ in subject.by_phase}):
         spans = [
             (row["startedSeconds"], row["startedSeconds"] + row["totalSeconds"])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterator
 
-from checking.arithmetic import MAIN_TOTAL, WARM_TOTAL
 from checking.check import Complaint
+from checking.plan import MAIN_TOTAL, WARM_TOTAL
 from checking.rules import shapes_decision
 from checking.rules.index import Index, Table
 

@@ -5,7 +5,7 @@ What is of one kind stands in a module of its own, which a verifier reads when i
 
 from __future__ import annotations
 
-from checking.arithmetic import REPETITIONS
+from checking.plan import REPETITIONS
 from checking.shape import (
     BOOL,
     COUNT,

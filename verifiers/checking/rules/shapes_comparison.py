@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Dict
 
-from checking.arithmetic import CONCURRENCY, MAIN_PER_ARM, NATIVE_WARM_PER_WORKER, ORDER, REPETITIONS, RR_WARM, WORKERS
+from checking.plan import CONCURRENCY, MAIN_PER_ARM, NATIVE_WARM_PER_WORKER, ORDER, REPETITIONS, RR_WARM, WORKERS
 from checking.rules.shapes import (
     ALIAS,
     ARM,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from checking.arithmetic import MAIN_TOTAL, REPETITIONS, WARM_TOTAL
+from checking.plan import MAIN_TOTAL, REPETITIONS, WARM_TOTAL
 from checking.rules.shapes import ALIAS, KIND, PATH, REPETITION
 from checking.shape import (
     BOOL,

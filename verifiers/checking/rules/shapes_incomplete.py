@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from checking.arithmetic import PLANNED, REPETITIONS
+from checking.plan import PLANNED, REPETITIONS
 from checking.rules.shapes import ALIAS, ARM, BODY, GATEWAY, KIND, OFFER_ID, PATH, REPETITION, RUN_ID
 from checking.rules.shapes_comparison import PARTS, arm_of
 from checking.shape import BOOL, COUNT, HASH, ID, INSTANT, SECONDS, TEXT, VERSION, Keys, ListOf, Maybe, OneOf

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Dict, Iterator, List, Tuple
 
-from checking.arithmetic import ORDER
 from checking.check import Complaint, Scope
 from checking.package import View
+from checking.plan import ORDER
 from checking.reading import shown
 from checking.rules import samples, shapes, shapes_comparison, shapes_incomplete
 from checking.rules.comparison import LEDGER, OFFERS, Bodies, Cited, Comparison, Row, arm_id, ledgers_below, peek
