@@ -43,6 +43,7 @@ TARGETS = (
         for name, *more in (
             ("agreement",),
             ("comparison",),
+            ("launches", "inputs"),
             ("protocol",),
             ("receipts", "incomplete"),
             ("samples",),
@@ -53,6 +54,7 @@ TARGETS = (
     ),
     Target(RULES + "index.py", (*_edges("attempts", "incomplete", "comparison"), KILLS)),
     *(Target(f"{RULES}{name}.py", (*_edges("incomplete"), KILLS)) for name in ("aborted", "incomplete", "unfinished")),
+    Target(RULES + "instants.py", (*_edges("attempts", "incomplete", "comparison"), KILLS)),
     *(Target(f"{RULES}{name}.py", (*_edges("attempts"), KILLS)) for name in ("attempt_agreement", "converged")),
     *(
         Target(f"{RULES}{name}.py", (*_edges("campaign"), KILLS))

@@ -14,7 +14,8 @@ from checking.later import Later
 from checking.reading import shown
 from checking.rules import agreement, protocol
 from checking.rules.comparison import ARMS, Comparison, arm_id
-from checking.rules.protocol import OVERLAP_SLACK, SLACK, moment
+from checking.rules.instants import moment, stamp
+from checking.rules.protocol import OVERLAP_SLACK, SLACK
 
 lies = Later("checking.rules.aborted_lies")
 
@@ -90,7 +91,7 @@ def hold_ended(subject: Comparison) -> Iterator[Complaint]:
     The run's id tells when it began. The two clocks need not agree to the second; a stepped one tells nothing.
     """
     data = subject.data
-    stamp = protocol.stamp(data["run"])
+    began = stamp(data["run"])
     if any(arm["client"] is not None and arm["client"]["wallClockStepped"] for arm in data["arms"]):
         return
     ends: List[Tuple[float, str]] = []
@@ -104,11 +105,11 @@ def hold_ended(subject: Comparison) -> Iterator[Complaint]:
     at = subject.path("comparison.json") + "#/"
     if data["abortedAt"] is not None and moment(data["abortedAt"]) < last - OVERLAP_SLACK:
         yield (at + "abortedAt", data["abortedAt"], "not before the end of " + offer)
-    if stamp and data["abortedSeconds"] is not None and float(data["abortedSeconds"]) < last - stamp - OVERLAP_SLACK:
+    if began and data["abortedSeconds"] is not None and float(data["abortedSeconds"]) < last - began - OVERLAP_SLACK:
         yield (
             at + "abortedSeconds",
             "%s s" % data["abortedSeconds"],
-            "at least %.3f s, the end of %s" % (last - stamp, offer),
+            "at least %.3f s, the end of %s" % (last - began, offer),
         )
 
 

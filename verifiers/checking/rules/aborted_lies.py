@@ -5,10 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, Callable, Optional
 
-from checking.rules import protocol
 from checking.rules.agreement import READ
 from checking.rules.comparison import Row, arm_id
 from checking.rules.forgery import Desk
+from checking.rules.instants import moment, stamp
 
 
 def _data(change: Callable[[Row], Optional[str]]) -> Callable[[Desk], Optional[str]]:
@@ -136,10 +136,10 @@ def abort_at_once(desk: Desk) -> Optional[str]:
     """Abort a run before its samples."""
     rows = desk.load("samples.json")["samples"]
     with desk.edit("comparison.json") as data:
-        if not rows or data["abortedSeconds"] is None or protocol.stamp(data["run"]) == 0:
+        if not rows or data["abortedSeconds"] is None or stamp(data["run"]) == 0:
             return None
         stepped = any(arm["client"] is not None and arm["client"]["wallClockStepped"] for arm in data["arms"])
-        first = protocol.moment(data["arms"][0]["startedAt"]) - protocol.stamp(data["run"])
+        first = moment(data["arms"][0]["startedAt"]) - stamp(data["run"])
         if stepped or first + float(rows[-1]["startedSeconds"]) < 1.5:
             return None
         data["abortedSeconds"] = Decimal("0.1")

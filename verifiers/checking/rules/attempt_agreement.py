@@ -12,7 +12,7 @@ from checking.reading import JsonFault, read_json, shown
 from checking.rules import attempts
 from checking.rules.comparison import engine_of, peek
 from checking.rules.converged import Attempt
-from checking.rules.protocol import begun, instant
+from checking.rules.instants import begun, instant
 from checking.rules.receipts import WITNESS_SLACK
 
 lies = Later("checking.rules.attempt_agreement_lies")

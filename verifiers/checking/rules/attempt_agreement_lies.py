@@ -9,7 +9,7 @@ from checking.reading import shown
 from checking.rules.attempts_lies import exact, lie, ran
 from checking.rules.converged import INDEX
 from checking.rules.forgery import Desk
-from checking.rules.protocol import begun
+from checking.rules.instants import begun
 
 Row = Dict[str, Any]
 

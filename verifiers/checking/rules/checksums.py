@@ -15,6 +15,7 @@ from checking.sums import SUMS, Row, SumsFault, Unplain, compare, plain_names, r
 
 lies = Later("checking.rules.checksums_lies")
 
+# Text, and not compiled: only a name that a look at its whole folder did not pass is held to them.
 _COMPONENT = r"[A-Za-z0-9_+](?:[A-Za-z0-9._+-]*[A-Za-z0-9_+-])?\Z"
 _DEVICE = r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)"
 _PLAIN = re.compile(

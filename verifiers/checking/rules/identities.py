@@ -14,7 +14,7 @@ from checking.package import View
 from checking.reading import JsonFault, read_json, shown
 from checking.rules import shapes_inputs
 from checking.rules.comparison import peek
-from checking.rules.protocol import launch_values
+from checking.rules.launches import launch_values
 from checking.shape import Shape
 
 lies = Later("checking.rules.identities_lies")

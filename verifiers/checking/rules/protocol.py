@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from datetime import datetime
 from decimal import Decimal
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
@@ -11,37 +9,13 @@ from checking.check import Complaint
 from checking.plan import ORDER, WORKERS
 from checking.reading import shown
 from checking.rules.comparison import ARMS, LEDGER, Comparison, Row, arm_id, engine_of
+from checking.rules.instants import moment
+from checking.rules.launches import launch_values, values_of
 from checking.rules.shapes import TIMES
 
 SLACK = Decimal("0.000001")
 OVERLAP_SLACK = 1.0
-STAMP = re.compile(r"-(\d{4})(\d{2})(\d{2})t(\d{2})(\d{2})(\d{2})\.(\d{6})z\Z")
 BUDGETS = ("max_tokens", "max_completion_tokens")
-
-
-def instant(text: str) -> datetime:
-    """An instant of a document that has its shape. Raises ValueError on a day that no calendar has."""
-    return datetime.fromisoformat(text[:-1])  # strptime alone would cost as much as the rest of a start
-
-
-def moment(text: str) -> float:
-    """An instant as seconds since 1970, for comparing; 0 when no calendar has that day."""
-    try:
-        return (instant(text) - datetime(1970, 1, 1)).total_seconds()
-    except ValueError:
-        return 0.0
-
-
-def begun(run: str) -> Optional[str]:
-    """The instant when a run began by its id, `<name>-20261130t081500.123456z`; None when it does not tell."""
-    match = STAMP.search(run)
-    return None if match is None else "%s-%s-%sT%s:%s:%s.%sZ" % match.groups()
-
-
-def stamp(run: str) -> float:
-    """When a run began by its id, as seconds since 1970; 0 when it does not tell."""
-    told = begun(run)
-    return 0.0 if told is None else moment(told)
 
 
 def _at(subject: Comparison, place: int, rest: str = "") -> str:
@@ -111,24 +85,6 @@ def hold_calendar(subject: Comparison) -> Iterator[Complaint]:
         if start < end - OVERLAP_SLACK and not stepped:
             yield (_at(subject, place, "/startedAt"), arm["startedAt"], "not before the arm before had ended")
         end = start + float(arm["wallSeconds"] or 0)
-
-
-def values_of(arguments: List[str], argument: str) -> List[Tuple[int, str, bool]]:
-    """(place, value, joined) of every use of an argument: `--x v` or `--x=v`."""
-    found = []
-    for place, word in enumerate(arguments):
-        if word == argument and place + 1 < len(arguments):
-            found.append((place, arguments[place + 1], False))
-        elif word.startswith(argument + "="):
-            found.append((place, word[len(argument) + 1 :], True))
-    return found
-
-
-def launch_values(launch: Row, argument: str) -> List[str]:
-    """The values that a launch gives a setting: an argument's, or with `ENV:NAME` a variable's."""
-    if argument.startswith("ENV:"):
-        return [launch["environment"][argument[4:]]] if argument[4:] in launch["environment"] else []
-    return [value for _, value, _ in values_of(launch["arguments"], argument)]
 
 
 def hold_setting(subject: Comparison) -> Iterator[Complaint]:
