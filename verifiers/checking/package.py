@@ -72,6 +72,10 @@ class Source:
         """The SHA-256 of a regular file, as hex. Raises Unreadable."""
         raise NotImplementedError
 
+    def take(self, name: str) -> Tuple[bytes, str]:
+        """The bytes of a regular file, as `read` gives them, and their SHA-256. Raises Unreadable."""
+        return self.read(name), self.digest(name)
+
     def known(self, name: str) -> Optional[str]:
         """The SHA-256 of a file whose bytes were asked for before; None of any other."""
         raise NotImplementedError
@@ -143,12 +147,11 @@ class Folder(Source):
             self._folder = (None, -1)
 
     def _open(self, name: str) -> int:
-        kind = self.entries.find(name)
-        if kind != FILE:
-            raise Unreadable(name, kind or "not there")
+        folder, _, last = name.rpartition("/")
+        if last not in self.entries.places(folder):
+            raise Unreadable(name, self.entries.find(name) or "not there")
         try:
             if _RELATIVE:
-                folder, _, last = name.rpartition("/")
                 descriptor = os.open(last, _OPEN, dir_fd=self._descend(folder))
             else:
                 descriptor = os.open(os.path.join(self.root, *name.split("/")), _OPEN)
@@ -157,6 +160,9 @@ class Folder(Source):
         return descriptor
 
     def read(self, name: str) -> bytes:
+        return self.take(name)[0]
+
+    def take(self, name: str) -> Tuple[bytes, str]:
         descriptor = self._open(name)
         try:
             size = _size(descriptor, name, LARGEST_READ)
@@ -170,8 +176,7 @@ class Folder(Source):
             raise Unreadable(name, error.strerror or "cannot be read") from None
         finally:
             os.close(descriptor)
-        self._keep(name, hashlib.sha256(data).hexdigest())
-        return data
+        return data, self._keep(name, hashlib.sha256(data).hexdigest())
 
     def _keep(self, name: str, digest: str) -> str:
         folder, _, last = name.rpartition("/")
@@ -353,6 +358,11 @@ class View:
         self._note(name)
         return self._source.read(name)
 
+    def take(self, name: str) -> Tuple[bytes, str]:
+        """Bytes of a file and their SHA-256 as hex. Raises Unreadable."""
+        self._note(name)
+        return self._source.take(name)
+
     def digest(self, name: str) -> str:
         """SHA-256 of a file as hex. Raises Unreadable."""
         self._note(name)
@@ -393,6 +403,11 @@ class View:
         """Sorted names below a folder (`results/settings/x`), of any kind; `` is the whole package."""
         self.listed.add(folder)
         return self._source.entries.below(folder)
+
+    def odd(self, folder: str) -> List[str]:
+        """The names below a folder that are no regular files."""
+        self.listed.add(folder)
+        return [name for name in self._source.entries.odd() if name.startswith(folder + "/")]
 
     def derive(self, name: str, function: Callable[..., Any], *words: Any) -> Any:
         """What function(*words, bytes) makes of a file (None for bytes when there is no such file that can be read).

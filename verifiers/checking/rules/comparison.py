@@ -100,6 +100,7 @@ class Bodies:
         self.folder = scope.path(folder)
         cut = len(self.folder) + 1
         self.names: Set[str] = {name[cut:] for name in self.view.below(self.folder)}
+        self._odd = {name[cut:] for name in self.view.odd(self.folder)}
         self.owes_done = adapter_of(self.view, engine) not in NO_DONE
         self.lengths: Dict[str, int] = {}
         self.digests: Dict[str, str] = {}
@@ -112,13 +113,12 @@ class Bodies:
 
     def has(self, name: str) -> bool:
         """Whether the body is stored as a file."""
-        return name in self.names and self.view.has(self.path(name))
+        return name in self.names and name not in self._odd
 
     def read(self, name: str) -> bytes:
         """The bytes of a body; its length and digest are kept."""
-        data = self.view.read(self.path(name))
+        data, self.digests[name] = self.view.take(self.path(name))
         self.lengths[name] = len(data)
-        self.digests[name] = self.view.digest(self.path(name))
         return data
 
     def measure(self, name: str) -> None:
