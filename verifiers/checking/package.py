@@ -46,6 +46,17 @@ def _size(descriptor: int, name: str, most: Optional[int] = None) -> int:
     return facts.st_size
 
 
+def _whole(descriptor: int, size: int) -> bytes:
+    """All bytes of an open file that had this length a moment ago."""
+    data = os.read(descriptor, size + 1)
+    while len(data) != size:
+        more = os.read(descriptor, _CHUNK)
+        if not more:
+            break
+        data += more
+    return data
+
+
 def _fill(descriptor: int, buffer: memoryview) -> int:
     """Read as much as the buffer holds; how much it was."""
     if _INTO:
@@ -165,13 +176,7 @@ class Folder(Source):
     def take(self, name: str) -> Tuple[bytes, str]:
         descriptor = self._open(name)
         try:
-            size = _size(descriptor, name, LARGEST_READ)
-            data = os.read(descriptor, size + 1)
-            while True:
-                more = os.read(descriptor, _CHUNK) if len(data) != size else b""
-                if not more:
-                    break
-                data += more
+            data = _whole(descriptor, _size(descriptor, name, LARGEST_READ))
         except OSError as error:
             raise Unreadable(name, error.strerror or "cannot be read") from None
         finally:
@@ -208,9 +213,11 @@ class Folder(Source):
         if known is not None:
             return known
         descriptor = self._open(name)
-        running = hashlib.sha256()
         try:
             left = _size(descriptor, name)
+            if left <= _CHUNK:  # to hash at once is half as dear as in pieces
+                return self._keep(name, hashlib.sha256(_whole(descriptor, left)).hexdigest())
+            running = hashlib.sha256()
             while left > 0:
                 count = _fill(descriptor, self._buffer)
                 if not count:
