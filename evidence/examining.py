@@ -135,9 +135,10 @@ class Aside(Examined):
             super().take(name, content)
 
     def _send(self, name: bytes, content: bytes) -> None:
-        data = b"%8d%8d%b%b" % (len(name), len(content), name, content)
-        view = memoryview(data)
+        head = b"%8d%8d%b" % (len(name), len(content), name)
         try:
+            sent = os.writev(self._ask, [head, content])
+            view = memoryview(content)[sent - len(head) :] if sent >= len(head) else memoryview(head[sent:] + content)
             while view:
                 view = view[os.write(self._ask, view) :]
         except BrokenPipeError:
