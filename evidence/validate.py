@@ -268,9 +268,8 @@ def _verifier(script: Path, package: Path, scratch: Path, mutation: str | None) 
     import subprocess
 
     stage = Stage(script.name, 1)
-    # The standard library is all that a verifier uses; what it compiles is kept aside, for the others and its own control.
-    compiled = f"pycache_prefix={scratch / 'compiled'}"
-    command = [sys.executable, "-I", "-S", "-X", compiled, str(script), str(package), "--json"]
+    # The standard library is all that a verifier uses, and nothing that it compiles may lie in a package.
+    command = [sys.executable, "-I", "-S", "-B", str(script), str(package), "--json"]
     if mutation is not None:
         command.append("--mutation-control" if mutation == "plain" else f"--mutation-control={mutation}")
     environment = {"PATH": os.environ.get("PATH", ""), "TMPDIR": str(scratch), "LC_ALL": "C.UTF-8"}

@@ -19,9 +19,8 @@ REJECTED = 1
 
 def run(words: Sequence[str]) -> Tuple[int, Optional[Tuple[str, ...]]]:
     """Call a verifier: its exit code, and the codes of its findings, None when it did not tell them."""
-    compiled = ["-X", "pycache_prefix=%s" % sys.pycache_prefix] if sys.pycache_prefix else []
     ran = subprocess.run(
-        [sys.executable, "-I", "-S", "-B", *compiled, os.path.abspath(words[0]), *words[1:], "--json"],
+        [sys.executable, "-I", "-S", "-B", os.path.abspath(words[0]), *words[1:], "--json"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
