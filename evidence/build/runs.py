@@ -135,15 +135,16 @@ def _lines(path: Path) -> Iterator[Json]:
         yield row
 
 
-_RECEIPT = {records.key(name): name for name in records.Receipt.__dataclass_fields__}
+_RECEIPT = records.keys(records.Receipt)
+_RECEIPT_KEYS = frozenset(_RECEIPT)
 _RECEIPT_VALUES = itemgetter(*_RECEIPT)
 
 
 def _receipt(row: Json) -> records.Receipt:
-    if row.keys() != _RECEIPT.keys():
-        odd = sorted(row.keys() ^ _RECEIPT.keys())
+    if row.keys() != _RECEIPT_KEYS:
+        odd = sorted(row.keys() ^ _RECEIPT_KEYS)
         raise EvidenceError(f"receipt {row.get('sequence')}: found or missed the keys {', '.join(odd)}")
-    return records.Receipt(*_RECEIPT_VALUES(row))
+    return records.Receipt._make(_RECEIPT_VALUES(row))
 
 
 def _read(path: str) -> bytes | None:
