@@ -835,7 +835,7 @@ _CANONICAL = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWL
 
 def _one_level(value: Any) -> Any:
     """What orjson cannot write by itself, one level of it; it comes back for what is inside."""
-    if hasattr(value, "_fields"):
+    if isinstance(value, tuple):  # a record: plain tuples are written already
         return dict(zip(keys(type(value)), value))  # noqa: B905  # the same fields on both sides
     if isinstance(value, Mapping):
         return dict(value)
