@@ -21,7 +21,7 @@ _FEWEST = 6
 _MOST_RUNS = 64
 # What stands for itself in a JSON string, and the end of a line.
 _PLAIN = bytes(byte for byte in range(256) if byte >= 32 and byte not in b'"\\') + b"\n"
-_CREATED = re.compile(rb'"created": ?[1-9][0-9]{5,11}[,}]')
+_CREATED = b'"created":'
 _NUMBER = re.compile(rb'":\s?-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?=[,}\]])')
 _CONTENT = re.compile(rb'"(?:content|text|reasoning|reasoning_content)":\s?"((?:[^"\\]|\\.)*)"')
 
@@ -42,25 +42,21 @@ class Thinned(NamedTuple):
     worded: bool
 
 
-class _Drawn(NamedTuple):
-    """What is a stream's own in all its events: its `id`, and `created` with its key and the character behind it."""
-
-    identifier: bytes
-    created: bytes
-
-
 class _Run(NamedTuple):
-    """Events one after the other that differ in their contents alone, which are the `lines`.
+    """Events one after the other that differ in their contents alone, which are the `lines`; `word` is the first that is not empty.
 
     `start` is where the first content begins, `end` where the last one ends; `drawn` is of the events between.
     """
 
     lines: bytes
+    word: bytes
     drawn: _Drawn
     start: int
     end: int
 
 
+_Drawn = tuple[bytes, bytes]
+"""What is a stream's own in all its events: its `id`, and `created` with its key and the comma behind it."""
 _last: tuple[bytes, Thinned | None] = (b"", None)
 
 
@@ -84,23 +80,20 @@ def _take_apart(body: bytes) -> Thinned | None:
     run = None if b"\r" in body else _find_run(body, 0)
     if run is None:
         return None
-    drawn = run.drawn
-    gaps, words, lines, at = list[bytes](), list[bytes](), list[bytes](), 0
+    drawn, rest, lines, worded, at = run.drawn, list[bytes](), list[bytes](), False, 0
     while run is not None:
-        gaps.append(body[at : run.start])
-        words.append(run.lines.lstrip(b"\n").partition(b"\n")[0])
+        rest += body[at : run.start], run.word
         lines.append(run.lines)
+        worded = worded or run.word != b""
         at = run.end
         # Another run follows where the second of an engine's clock went on, or its events got another field.
         run = _find_run(body, at) if len(lines) < _MOST_RUNS else None
-    gaps.append(body[at:])
-    words.append(b"")
-    frame = _blanked(b"".join(gaps), drawn)
+    rest.append(body[at:])
+    frame = _blanked(b"".join(rest[::2]), drawn)
     if not _is_silent(frame):
-        between = map(_CONTENT.findall, gaps)
-        lines = [line for said, run_lines in zip(between, [*lines, b""], strict=True) for line in (*said, run_lines)]
-    rest = b"".join([part for pair in zip(gaps, words, strict=True) for part in pair])
-    return Thinned(rest, frame, drawn.identifier, b"\n".join(lines), any(words))
+        said = map(_CONTENT.findall, rest[::2])
+        lines = [line for more, run_lines in zip(said, [*lines, b""], strict=True) for line in (*more, run_lines)]
+    return Thinned(b"".join(rest), frame, drawn[0], b"\n".join(lines), worded)
 
 
 def form(frame: bytes) -> bytes:
@@ -112,13 +105,13 @@ def _find_run(body: bytes, at: int) -> _Run | None:
     around = _around(body, at)
     if around is None:
         return None
-    before, after = around
-    joint = after + b"\n\n" + before
-    first, last = body.find(before, at), body.rfind(joint, at)
+    before, after, first = around
     event = before + b"\n" + after
     drawn = _drawn(event)
-    if last < 0 or (first and body[first - 1] != 10) or not _is_content(_blanked(event, drawn)):
+    if (first and body[first - 1] != 10) or not _is_content(_blanked(event, drawn)):
         return None
+    joint = after + b"\n\n" + before
+    last = body.rfind(joint, at)
     # Twice as quick as a search for the two characters: a single one is looked for by the machine's own search.
     events = body[first : body.find(b"\n", last + len(joint))].split(b"\n")[::2]
     if not events[-1].endswith(after):
@@ -133,7 +126,7 @@ def _find_run(body: bytes, at: int) -> _Run | None:
     proved = body.startswith(whole, start) and body.startswith(after + b"\n\n", end)
     if not proved or len(contents) <= _FEWEST or not _are_strings(lines, len(contents)):
         return None
-    return _Run(lines, drawn, start, end)
+    return _Run(lines, next(filter(None, contents), b""), drawn, start, end)
 
 
 def _are_strings(lines: bytes, count: int) -> bool:
@@ -163,21 +156,28 @@ def _drawn(event: bytes) -> _Drawn:
             break
     if len(identifier) < 8 or not identifier.replace(b"-", b"").isalnum():
         identifier = b""
-    created = _CREATED.search(event)
-    return _Drawn(identifier, created[0] if created else b"")
+    start = event.find(_CREATED)
+    end = event.find(b",", start)
+    number = event[start + len(_CREATED) : end].lstrip(b" ") if 0 <= start < end else b""
+    plain = number.isdigit() and number[0] != 48 and 6 <= len(number) <= 12
+    return identifier, event[start : end + 1] if plain else b""
 
 
 def _blanked(text: bytes, drawn: _Drawn) -> bytes:
     """The text with nothing for that id and 0 for that second, wherever they stand."""
-    if drawn.identifier:
-        text = text.replace(b'"' + drawn.identifier + b'"', b'""')
-    if drawn.created:
-        text = text.replace(drawn.created, b'"created":0' + drawn.created[-1:])
+    identifier, created = drawn
+    if identifier:
+        text = text.replace(b'"' + identifier + b'"', b'""')
+    if created:
+        text = text.replace(created, _CREATED + b"0,")
     return text
 
 
-def _around(body: bytes, begin: int) -> tuple[bytes, bytes] | None:
-    """What stands before and after the content in the second event that has one: the first chunk is often the role's."""
+def _around(body: bytes, begin: int) -> tuple[bytes, bytes, int] | None:
+    """What stands before and after the content in the second event that has one: the first chunk is often the role's.
+
+    And where the first event begins that says the same before it, which is the first or the second.
+    """
     for opening in _OPENINGS:
         first = body.find(opening, begin)
         at = body.find(opening, first + 1) if first >= 0 else -1
@@ -188,7 +188,9 @@ def _around(body: bytes, begin: int) -> tuple[bytes, bytes] | None:
             close = body.find(b'"', close + 1)
         end = body.find(b"\n\n", close) if close >= 0 else -1
         if start >= 0 and end >= 0:
-            return body[start + 2 : at + len(opening)], body[close:end]
+            before, first = body[start + 2 : at + len(opening)], first + len(opening)
+            same = body.endswith(before, begin, first)
+            return before, body[close:end], first - len(before) if same else start + 2
     return None
 
 
