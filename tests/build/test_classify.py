@@ -178,7 +178,7 @@ def test_the_short_way_reads_what_the_long_way_reads(
     short = read(body)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classify.thinning, "thin", lambda whole: None)
-        patch.setattr(classify, "_objects", one_by_one)
+        patch.setattr(classify, "read_objects", one_by_one)
         assert read(body) == short
 
 
@@ -187,17 +187,12 @@ def ticking(events: list[bytes]) -> list[bytes]:
     return [event.replace(b"{", b'{"created":%d,' % (1796038129 + n // 9), 1) for n, event in enumerate(events)]
 
 
-def one_by_one(payloads: list[bytes]) -> list[dict[str, object]]:
-    found = []
-    for payload in payloads:
-        try:
-            item = json.loads(payload)
-        except ValueError:
-            raise classify._Malformed from None
-        if not isinstance(item, dict):
-            raise classify._Malformed
-        found.append(item)
-    return found
+def one_by_one(payloads: list[bytes]) -> list[dict[str, object]] | None:
+    try:
+        found = [json.loads(payload) for payload in payloads]
+    except ValueError:
+        return None
+    return found if all(isinstance(item, dict) for item in found) else None
 
 
 def test_a_stream_that_a_clock_ticks_in_and_that_ends_in_an_event_of_its_own_is_read_from_few_events() -> None:
