@@ -45,12 +45,14 @@ class Thinned(NamedTuple):
 class _Run(NamedTuple):
     """Events one after the other that differ in their contents alone, which are the `lines`; `word` is the first that is not empty.
 
-    `start` is where the first content begins, `end` where the last one ends; `drawn` is of the events between.
+    `start` is where the first content begins, `end` where the last one ends; `each` is the length of an event without its
+    content, `drawn` of these events.
     """
 
     lines: bytes
     word: bytes
     drawn: _Drawn
+    each: int
     start: int
     end: int
 
@@ -87,7 +89,8 @@ def _take_apart(body: bytes) -> Thinned | None:
         worded = worded or run.word != b""
         at = run.end
         # Another run follows where the second of an engine's clock went on, or its events got another field.
-        run = _find_run(body, at) if len(lines) < _MOST_RUNS else None
+        again = len(body) - at > _FEWEST * run.each and len(lines) < _MOST_RUNS
+        run = _find_run(body, at) if again else None
     rest.append(body[at:])
     frame = _blanked(b"".join(rest[::2]), drawn)
     if not _is_silent(frame):
@@ -126,7 +129,7 @@ def _find_run(body: bytes, at: int) -> _Run | None:
     proved = body.startswith(whole, start) and body.startswith(after + b"\n\n", end)
     if not proved or len(contents) <= _FEWEST or not _are_strings(lines, len(contents)):
         return None
-    return _Run(lines, next(filter(None, contents), b""), drawn, start, end)
+    return _Run(lines, next(filter(None, contents), b""), drawn, len(joint), start, end)
 
 
 def _are_strings(lines: bytes, count: int) -> bool:
