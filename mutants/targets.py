@@ -25,6 +25,7 @@ class Target(NamedTuple):
 
 TARGETS = (
     Target(CHECKING + "arithmetic.py", ("tests/verifiers/test_arithmetic.py", JUDGES, KILLS), 2),
+    Target(CHECKING + "plan.py", (*_edges("comparison"), JUDGES, KILLS)),
     Target(CHECKING + "reading.py", (*_edges(""), "tests/verifiers/test_reading.py", KILLS), 1.5),
     Target(CHECKING + "check.py", (*_edges("check"), KILLS)),
     Target(CHECKING + "package.py", (*_edges("package"), KILLS)),
@@ -32,7 +33,7 @@ TARGETS = (
     Target(CHECKING + "sums.py", (*_edges("sums"), KILLS)),
     Target(CHECKING + "streams.py", (*_edges("streams", "answers"), KILLS)),
     *(Target(f"{CHECKING}{name}.py", _edges("command")) for name in ("command", "control")),
-    Target(CHECKING + "later.py", (*_edges("command"), KILLS)),
+    Target(CHECKING + "later.py", ("tests/verifiers/test_later.py", KILLS)),
     Target(CHECKING + "damage.py", (*_edges("command", "comparison"), KILLS)),
     Target(CHECKING + "shape.py", (*_edges("shape"), KILLS)),
     Target(RULES + "decision.py", (JUDGES, *_edges("comparison"), KILLS), 2),
@@ -42,6 +43,7 @@ TARGETS = (
         for name, *more in (
             ("agreement",),
             ("comparison",),
+            ("launches", "inputs"),
             ("protocol",),
             ("receipts", "incomplete"),
             ("samples",),
@@ -52,6 +54,7 @@ TARGETS = (
     ),
     Target(RULES + "index.py", (*_edges("attempts", "incomplete", "comparison"), KILLS)),
     *(Target(f"{RULES}{name}.py", (*_edges("incomplete"), KILLS)) for name in ("aborted", "incomplete", "unfinished")),
+    Target(RULES + "instants.py", (*_edges("attempts", "incomplete", "comparison"), KILLS)),
     *(Target(f"{RULES}{name}.py", (*_edges("attempts"), KILLS)) for name in ("attempt_agreement", "converged")),
     *(
         Target(f"{RULES}{name}.py", (*_edges("campaign"), KILLS))
@@ -72,6 +75,7 @@ TARGETS = (
             "raw",
             "record",
             "shape",
+            "worth",
         )
     ),
     *(

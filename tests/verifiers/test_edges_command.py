@@ -6,13 +6,14 @@ import json
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from checking import command
 from checking.check import Check, Family, Mutation, judge
 from checking.command import Verifier, arguments, counts_of, main, retained_only
-from checking.control import control, lay_copy
+from checking.control import control, lay_copy, scratch_for
 from checking.damage import NOTHING, Bench, Outcome, sums_of, try_all, try_mutation, written_json
 from checking.package import Folder, Memory, Overlay, Recall
 
@@ -96,6 +97,33 @@ def run(one: Verifier, package: Path, *options: str, at: str | None = None) -> i
 def test_a_good_package_is_verified_with_counts_and_remarks(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(verifier(spoil("a.txt")), package) == 0
     assert capsys.readouterr().out == "remark: a remark\nverify-words: verified (3 files, 1 words)\n"
+
+
+def test_asked_for_the_first_it_stops_there_with_all_that_is_wrong_with_it(
+    package: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def hold(scope: Any) -> Any:
+        for name in (scope.folder + "/one", scope.folder + "/two"):
+            if b"bad" in scope.view.read(name):
+                yield name, "a bad word", "good ones"
+
+    lay(package, {f"results/{folder}/{name}": b"bad" for folder in ("b", "c") for name in ("one", "two")})
+    words = family(hold=hold)._replace(kind="words", find=lambda view: ["results/b", "results/c"])
+    one = Verifier("verify-words", "", (words, family()), (), "")
+    wrong = [
+        f"bad-word results/{folder}/{name}: found a bad word, expected good ones"
+        for folder in "bc"
+        for name in ("one", "two")
+    ]
+    assert run(one, package) == 1
+    assert capsys.readouterr().out.splitlines()[:-1] == wrong
+    assert run(one, package, "--first") == 1
+    out = capsys.readouterr()
+    assert out.out.splitlines()[:-1] == wrong[:2]
+    assert out.err == "verify-words: stopped at the first part that is rejected; there may be more\n"
+    lay(package, {f"results/{folder}/{name}": b"good" for folder in ("b", "c") for name in ("one", "two")})
+    assert run(one, package, "--first") == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_a_bad_one_is_rejected_with_a_line_a_finding(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -258,17 +286,17 @@ def test_the_control_judges_a_damaged_copy_that_is_gone_afterwards(package: Path
     path.write_text(
         "import json, os, sys\n"
         f"out = open({str(seen)!r}, 'w')\n"
-        "root, json_flag = sys.argv[1:]\n"
+        "root, *flags = sys.argv[1:]\n"
         "files = {n: open(os.path.join(root, n)).read() for n in ('a.txt', 'results/x/y', 'SHA256SUMS')}\n"
-        "print(json.dumps([root, json_flag, files, sys.flags.isolated]), file=out)\n"
+        "print(json.dumps([root, flags, files, sys.flags.isolated]), file=out)\n"
         "print(json.dumps({'findings': [{'code': 'bad-word'}]}))\nsys.exit(1)\n"
     )
     for resealed in (True, False):
         one = spoil("a.txt", resealed=resealed)
         outcome = control((("bad-word", one),), Folder(str(package)), str(path))
         assert (outcome.verdict, outcome.resealed) == ("killed", resealed)
-        root, flag, files, isolated = json.loads(seen.read_text())
-        assert (flag, isolated, files["a.txt"], files["results/x/y"]) == ("--json", 1, "bad", "1")
+        root, flags, files, isolated = json.loads(seen.read_text())
+        assert (flags, isolated, files["a.txt"], files["results/x/y"]) == (["--first", "--json"], 1, "bad", "1")
         assert (files["SHA256SUMS"].encode() == FILES["SHA256SUMS"]) is not resealed
         assert not Path(root).exists()
         assert not Path(root).parent.exists()
@@ -287,6 +315,20 @@ def test_a_copy_shares_what_is_not_altered_and_writes_through_no_link(package: P
     assert (package / "a.txt").read_bytes() == b"good"
     same = [(root / "results/x/y").stat().st_ino for root in (package, target)]
     assert same[0] == same[1]
+
+
+def test_a_copy_is_made_where_links_to_the_package_can_be_laid(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = tmp_path / "usual"
+    usual.mkdir()
+    monkeypatch.setattr("checking.control.tempfile.gettempdir", lambda: str(usual))
+    assert Path(scratch_for(str(package))).parent == usual
+    devices = {str(usual): 1, str(package): 2}
+    monkeypatch.setattr("checking.control.os.stat", lambda path: SimpleNamespace(st_dev=devices[path]))
+    assert Path(scratch_for(str(package))).parent == package.parent
+    monkeypatch.setattr("checking.control.os.access", lambda path, mode: False)
+    assert Path(scratch_for(str(package))).parent == usual
 
 
 def test_where_no_link_can_be_laid_the_bytes_are_copied(
@@ -308,6 +350,7 @@ def test_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     told = arguments(one, "/home/of/it", ["p", "--json", "--mutation-control"])
     assert (told.package, told.json, told.mutation_control) == ("p", True, "one")
     assert arguments(one, "", ["--mutation-control=all"]).mutation_control == "all"
+    assert (told.first, arguments(one, "", ["--first"]).first) == (False, True)
     for wrong in (["--mutation-control=some"], ["a", "b"], ["--other"]):
         with pytest.raises(SystemExit) as caught:
             arguments(one, "", wrong)

@@ -272,7 +272,7 @@ def test_a_list_is_read_alike_in_pieces_and_by_its_difference(one: Any, two: Any
     assert {name: digest for digest, name in rows(pieces)} == read
     differs = compare(data, frozenset(base.lines()))
     if differs is not None:
-        assert {name: found.digest for name, found in differs.found.items()} == {
+        assert {name: found[0] for name, found in differs.found.items()} == {
             name: digest for name, digest in read.items() if base.get(name) != digest
         }
         assert differs.gone == {name for name in base if read.get(name) != base[name]}

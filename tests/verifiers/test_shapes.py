@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 from checking.reading import read_json
-from checking.rules import shapes
+from checking.rules import (
+    shapes,
+    shapes_attempt,
+    shapes_comparison,
+    shapes_decision,
+    shapes_incomplete,
+    shapes_inputs,
+    shapes_manifest,
+)
 from checking.shape import Keys, ListOf, MapOf, Maybe, Shape, faults
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
@@ -16,27 +24,27 @@ from referencing import Registry, Resource
 from tests.verifiers.forged_package import ROOT, Forge
 
 TABLE = {
-    "comparison": shapes.COMPARISON,
-    "incomplete-comparison": shapes.INCOMPLETE_COMPARISON,
+    "comparison": shapes_comparison.COMPARISON,
+    "incomplete-comparison": shapes_incomplete.INCOMPLETE_COMPARISON,
     "samples": shapes.SAMPLES,
     "ledger": shapes.LEDGER,
-    "snapshots": shapes.SNAPSHOTS,
-    "decision": shapes.DECISION,
-    "settings-index": shapes.SETTINGS_INDEX,
-    "offers": shapes.OFFERS,
-    "incomplete-settings-index": shapes.INCOMPLETE_INDEX,
-    "attempt": shapes.ATTEMPT,
-    "controls": shapes.CONTROLS,
-    "converged-index": shapes.CONVERGED_INDEX,
-    "model-identities": shapes.MODEL_IDENTITIES,
-    "model": shapes.MODEL,
-    "registry": shapes.REGISTRY,
-    "recipes": shapes.RECIPES,
-    "rule": shapes.RULE,
-    "runtime-matrix": shapes.MATRIX,
-    "manifest": shapes.MANIFEST,
-    "pd-index": shapes.PD_INDEX,
-    "lifecycle-index": shapes.LIFECYCLE_INDEX,
+    "snapshots": shapes_comparison.SNAPSHOTS,
+    "decision": shapes_decision.DECISION,
+    "settings-index": shapes_decision.SETTINGS_INDEX,
+    "offers": shapes_incomplete.OFFERS,
+    "incomplete-settings-index": shapes_incomplete.INCOMPLETE_INDEX,
+    "attempt": shapes_attempt.ATTEMPT,
+    "controls": shapes_attempt.CONTROLS,
+    "converged-index": shapes_attempt.CONVERGED_INDEX,
+    "model-identities": shapes_inputs.MODEL_IDENTITIES,
+    "model": shapes_inputs.MODEL,
+    "registry": shapes_inputs.REGISTRY,
+    "recipes": shapes_inputs.RECIPES,
+    "rule": shapes_inputs.RULE,
+    "runtime-matrix": shapes_inputs.MATRIX,
+    "manifest": shapes_manifest.MANIFEST,
+    "pd-index": shapes_inputs.PD_INDEX,
+    "lifecycle-index": shapes_inputs.LIFECYCLE_INDEX,
 }
 SCHEMAS = {path.name: json.loads(path.read_text()) for path in (ROOT / "schemas").glob("*.schema.json")}
 REGISTRY = Registry().with_resources([(name, Resource.from_contents(schema)) for name, schema in SCHEMAS.items()])

@@ -213,8 +213,11 @@ def judge(
     without: FrozenSet[str] = frozenset(),
     recall: Optional[Recall] = None,
     again: bool = False,
+    first: bool = False,
 ) -> Report:
     """Judge a package; `again` keeps what each subject asked for, so that the report can be a later `before`.
+
+    `first` ends it with the first subject that is rejected: all that is wrong with that one is told.
 
     With `before`, a report on the same package without the names in `changed` (of which `moved` came or went),
     subjects that read none of them keep their result, as long as no earlier family's facts changed.
@@ -242,6 +245,8 @@ def judge(
             results[(number, folder)] = result
             gathered[folder] = result.facts
             findings.extend(result.findings)
+            if first and findings:
+                return Report(tuple(findings), results, tuple(crashes))
         if before is not None and family.kind != "package":
             keeps = keeps and set(folders) == {folder for at, folder in before.results if at == number}
             same = same and keeps

@@ -33,16 +33,30 @@ class Verifier(NamedTuple):
     remarks: Tuple[str, ...] = ()
 
 
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Help as wide as the terminal, found without `shutil`, whose import would cost each start some milliseconds."""
+
+    def __init__(self, prog: str) -> None:
+        try:
+            width = int(os.environ.get("COLUMNS") or os.get_terminal_size().columns)
+        except (OSError, ValueError, AttributeError):
+            width = 80
+        super().__init__(prog, width=width - 2)
+
+
 def arguments(verifier: Verifier, home: str, argv: Sequence[str]) -> argparse.Namespace:
     """Parse the command line; a wrong one exits 2."""
     parser = argparse.ArgumentParser(
         prog=verifier.name + ".py",
         description=verifier.learns,
         epilog=verifier.not_proved,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     parser.add_argument("package", nargs="?", default=home, help="the unpacked package; default: where this file is")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of lines")
+    parser.add_argument(
+        "--first", action="store_true", help="stop at the first part that is rejected, with all that is wrong with it"
+    )
     parser.add_argument(
         "--mutation-control",
         nargs="?",
@@ -137,10 +151,12 @@ def verify(verifier: Verifier, options: argparse.Namespace, script: str) -> Tupl
         said["message"] = "%s holds neither SHA256SUMS nor manifest.json; expected a package" % options.package
         return UNREADABLE, {}, said
     recall = Recall() if options.mutation_control == "all" else None
-    report = judge(folder, verifier.families, recall=recall, again=recall is not None)
+    report = judge(folder, verifier.families, recall=recall, again=recall is not None, first=options.first)
     counts = counts_of(report)
     said["findings"] = list(report.findings)
     if report.findings:
+        if options.first:
+            said["message"] = "stopped at the first part that is rejected; there may be more"
         return REJECTED, counts, said
     if report.crashes:
         said["message"] = "a check failed on its own: " + report.crashes[0]

@@ -45,25 +45,29 @@ def judged(mutation: Mutation, altered: str, code: str, ran: Tuple[int, Optional
 def lay_copy(overlay: Overlay, root: str, target: str) -> None:
     """Lay an altered package into a new folder: what is not altered is linked where the system lets it,
     else copied; altered files are new files, so nothing is ever written through a link."""
-    made = set()
-    for name, kind in overlay.entries.items():
-        path = os.path.join(target, *name.split("/"))
-        folder = os.path.dirname(path)
-        if folder not in made:
-            os.makedirs(folder, exist_ok=True)
-            made.add(folder)
-        if kind != "file":
-            continue
-        data = overlay.changes.get(name)
-        if data is not None:
-            with open(path, "xb") as file:
-                file.write(data)
-            continue
-        source = os.path.join(root, *name.split("/"))
-        try:
-            os.link(source, path, follow_symlinks=False)
-        except (OSError, NotImplementedError):
-            shutil.copyfile(source, path, follow_symlinks=False)
+    for folder in overlay.entries.all_folders():
+        path = os.path.join(target, *folder.split("/"))
+        source = os.path.join(root, *folder.split("/"))
+        os.makedirs(path, exist_ok=True)
+        start = folder + "/" if folder else ""
+        for last in overlay.entries.files(folder):
+            data = overlay.changes.get(start + last)
+            if data is not None:
+                with open(os.path.join(path, last), "xb") as file:
+                    file.write(data)
+                continue
+            try:
+                os.link(os.path.join(source, last), os.path.join(path, last), follow_symlinks=False)
+            except (OSError, NotImplementedError):
+                shutil.copyfile(os.path.join(source, last), os.path.join(path, last), follow_symlinks=False)
+
+
+def scratch_for(root: str) -> str:
+    """A new folder for a copy of a package: where files of the package can be linked, if there is such a place."""
+    usual = tempfile.gettempdir()
+    beside = os.path.dirname(root)
+    near = os.stat(usual).st_dev != os.stat(root).st_dev and os.access(beside, os.W_OK)
+    return tempfile.mkdtemp(prefix="mutation-control-", dir=beside if near else usual)
 
 
 def control(controls: Sequence[Tuple[str, Mutation]], folder: Folder, script: str) -> Outcome:
@@ -76,12 +80,12 @@ def control(controls: Sequence[Tuple[str, Mutation]], folder: Folder, script: st
             continue
         if mutation.resealed:
             bench.reseal()
-        scratch = tempfile.mkdtemp(prefix="mutation-control-")
+        scratch = scratch_for(folder.root)
         try:
             target = os.path.join(scratch, "package")
             os.mkdir(target)
             lay_copy(bench.overlay(), folder.root, target)
-            observed = run([script, target])
+            observed = run([script, target, "--first"])
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         return judged(mutation, altered, code, observed)

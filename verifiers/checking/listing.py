@@ -6,11 +6,23 @@ Names use `/`, are relative to the top folder, and are kept as text (undecodable
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
+from functools import lru_cache
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 FILE = "file"
 _AT_HAND = 8
+_HASHES = re.compile(r"(?:[0-9a-f]{64}/)+")
+
+
+@lru_cache(maxsize=None)
+def one_of_hashes(joined: str) -> str:
+    """The first of some components, each ended by `/`, when all are SHA-256s as hex, as most are; else nothing.
+
+    Where a rule asks of a name no more than whether it is a hash, what it says of the first it says of all.
+    """
+    return joined[:64] if _HASHES.fullmatch(joined) else ""
 
 
 class Listing(Mapping[str, str]):
@@ -84,6 +96,19 @@ class Listing(Mapping[str, str]):
         """The kind of an entry, None when there is no such."""
         folder, _, last = name.rpartition("/")
         return FILE if last in self.places(folder) else self._odd.get(name)
+
+    def absent(self, names: Iterable[str]) -> List[str]:
+        """Those of the names that no entry has; quick where names of one folder follow one another."""
+        found: List[str] = []
+        places: Mapping[str, int] = {}
+        before: Optional[str] = None
+        for name in names:
+            folder, _, last = name.rpartition("/")
+            if folder != before:
+                before, places = folder, self.places(folder)
+            if last not in places and name not in self._odd:
+                found.append(name)
+        return found
 
     def odd(self) -> Mapping[str, str]:
         """Name -> kind of everything that is no file."""

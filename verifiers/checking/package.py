@@ -46,6 +46,17 @@ def _size(descriptor: int, name: str, most: Optional[int] = None) -> int:
     return facts.st_size
 
 
+def _whole(descriptor: int, size: int) -> bytes:
+    """All bytes of an open file that had this length a moment ago."""
+    data = os.read(descriptor, size + 1)
+    while len(data) != size:
+        more = os.read(descriptor, _CHUNK)
+        if not more:
+            break
+        data += more
+    return data
+
+
 def _fill(descriptor: int, buffer: memoryview) -> int:
     """Read as much as the buffer holds; how much it was."""
     if _INTO:
@@ -71,6 +82,10 @@ class Source:
     def digest(self, name: str) -> str:
         """The SHA-256 of a regular file, as hex. Raises Unreadable."""
         raise NotImplementedError
+
+    def take(self, name: str) -> Tuple[bytes, str]:
+        """The bytes of a regular file, as `read` gives them, and their SHA-256. Raises Unreadable."""
+        return self.read(name), self.digest(name)
 
     def known(self, name: str) -> Optional[str]:
         """The SHA-256 of a file whose bytes were asked for before; None of any other."""
@@ -143,12 +158,11 @@ class Folder(Source):
             self._folder = (None, -1)
 
     def _open(self, name: str) -> int:
-        kind = self.entries.find(name)
-        if kind != FILE:
-            raise Unreadable(name, kind or "not there")
+        folder, _, last = name.rpartition("/")
+        if last not in self.entries.places(folder):
+            raise Unreadable(name, self.entries.find(name) or "not there")
         try:
             if _RELATIVE:
-                folder, _, last = name.rpartition("/")
                 descriptor = os.open(last, _OPEN, dir_fd=self._descend(folder))
             else:
                 descriptor = os.open(os.path.join(self.root, *name.split("/")), _OPEN)
@@ -157,21 +171,17 @@ class Folder(Source):
         return descriptor
 
     def read(self, name: str) -> bytes:
+        return self.take(name)[0]
+
+    def take(self, name: str) -> Tuple[bytes, str]:
         descriptor = self._open(name)
         try:
-            size = _size(descriptor, name, LARGEST_READ)
-            data = os.read(descriptor, size + 1)
-            while True:
-                more = os.read(descriptor, _CHUNK) if len(data) != size else b""
-                if not more:
-                    break
-                data += more
+            data = _whole(descriptor, _size(descriptor, name, LARGEST_READ))
         except OSError as error:
             raise Unreadable(name, error.strerror or "cannot be read") from None
         finally:
             os.close(descriptor)
-        self._keep(name, hashlib.sha256(data).hexdigest())
-        return data
+        return data, self._keep(name, hashlib.sha256(data).hexdigest())
 
     def _keep(self, name: str, digest: str) -> str:
         folder, _, last = name.rpartition("/")
@@ -203,9 +213,11 @@ class Folder(Source):
         if known is not None:
             return known
         descriptor = self._open(name)
-        running = hashlib.sha256()
         try:
             left = _size(descriptor, name)
+            if left <= _CHUNK:  # to hash at once is half as dear as in pieces
+                return self._keep(name, hashlib.sha256(_whole(descriptor, left)).hexdigest())
+            running = hashlib.sha256()
             while left > 0:
                 count = _fill(descriptor, self._buffer)
                 if not count:
@@ -353,6 +365,11 @@ class View:
         self._note(name)
         return self._source.read(name)
 
+    def take(self, name: str) -> Tuple[bytes, str]:
+        """Bytes of a file and their SHA-256 as hex. Raises Unreadable."""
+        self._note(name)
+        return self._source.take(name)
+
     def digest(self, name: str) -> str:
         """SHA-256 of a file as hex. Raises Unreadable."""
         self._note(name)
@@ -393,6 +410,11 @@ class View:
         """Sorted names below a folder (`results/settings/x`), of any kind; `` is the whole package."""
         self.listed.add(folder)
         return self._source.entries.below(folder)
+
+    def odd(self, folder: str) -> List[str]:
+        """The names below a folder that are no regular files."""
+        self.listed.add(folder)
+        return [name for name in self._source.entries.odd() if name.startswith(folder + "/")]
 
     def derive(self, name: str, function: Callable[..., Any], *words: Any) -> Any:
         """What function(*words, bytes) makes of a file (None for bytes when there is no such file that can be read).

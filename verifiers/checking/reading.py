@@ -27,7 +27,7 @@ _LINE = re.compile(
     r"|([\]}]),?)\n",
     re.MULTILINE,
 )
-_VALUE = re.compile(r'": (?:' + _STRING + r"|-?[0-9][0-9.]{0,14}|true|false|null)(?=,?\n)")
+_VALUE = re.compile(r'": (?:"[^"\\\n]*"|-?[0-9][0-9.]{0,14}|true|false|null|' + _STRING + r")(?=,?\n)")
 _NEXT_ROW = "\n    },\n    {\n"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 

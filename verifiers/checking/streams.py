@@ -18,12 +18,14 @@ _OTHER = (  # an escape, or a character beyond ASCII in well-formed UTF-8 (Unico
     rb"|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|\xed[\x80-\x9f][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}"
     rb"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}"
 )
-_STRING = rb'(?!")' + _PLAIN + rb"*(?:(?:" + _OTHER + rb")" + _PLAIN + rb"*)*"
+_TEXT = (  # what stands in a string that is not empty; the first way, without an escape, is by far the quicker
+    rb"(?:" + _PLAIN + rb'+|(?!")' + _PLAIN + rb"*(?:(?:" + _OTHER + rb")" + _PLAIN + rb"*)*)"
+)
 _RUN = re.compile(
-    rb'\n\n(data: [^\n]{0,500}?"(?:content|reasoning_content|reasoning|text)": ?")'
-    + _STRING
+    rb'\n\n(data: [^\n]{0,500}"(?:content|reasoning_content|reasoning|text)": ?")'
+    + _TEXT
     + rb'("[^\n]{0,500})(?:\n\n\1'
-    + _STRING
+    + _TEXT
     + rb"\2){0,1000}(?=\n\n)"
 )
 _ONE = rb"\n\n\1x\2"

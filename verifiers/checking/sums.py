@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from typing import Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Optional
+from typing import Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from checking.reading import shown
 
 SUMS = "SHA256SUMS"
-_LINES = re.compile(rb"(?:[0-9a-f]{64}  [A-Za-z0-9_+-][A-Za-z0-9._+/-]*\n)+")
-_ODD = (b"//", b"/.", b"/\n", b"  SHA256SUMS\n")
+_PART = rb"[A-Za-z0-9_+-][A-Za-z0-9._+-]*"
+_LINES = re.compile(rb"(?:[0-9a-f]{64}  " + _PART + rb"(?:/" + _PART + rb")*\n)+")
 _LINE = re.compile(rb"([0-9a-f]{64})  ([^\n]+)\n")
 
 
@@ -25,11 +25,12 @@ class SumsFault(Exception):
         self.expected = expected
 
 
-class Row(NamedTuple):
-    """One line: a digest as hex, and the name of a file."""
+class Unplain(Exception):
+    """A list may have a fault: it is to be read whole, to tell which."""
 
-    digest: str
-    name: str
+
+Row = Tuple[str, str]
+"""One line: a digest as hex, and the name of a file."""
 
 
 def _blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -50,25 +51,35 @@ def rows(pieces: Iterable[bytes]) -> Iterator[Row]:
     """The lines of a list that is known to have no fault."""
     for block in _blocks(pieces):
         for line in block.decode("utf-8", "surrogateescape").split("\n")[:-1]:
-            yield Row(line[:64], line[66:])
+            yield line[:64], line[66:]
 
 
 def _row(line: bytes) -> Row:
     text = line.decode("utf-8", "surrogateescape")
-    return Row(text[:64], text[66:])
+    return text[:64], text[66:]
+
+
+def plain_names(pieces: Iterable[bytes]) -> Iterator[List[str]]:
+    """The names of a list, some at a time, as far as all are plain and they rise. Raises Unplain at the first that is not."""
+    before = ""
+    for block in _blocks(pieces):
+        if not _LINES.fullmatch(block):
+            raise Unplain
+        names = [line[66:] for line in block.decode("ascii").split("\n")[:-1]]
+        if SUMS in names or not (before < names[0] and all(map(str.__lt__, names, names[1:]))):
+            raise Unplain
+        before = names[-1]
+        yield names
+    if not before:
+        raise Unplain
 
 
 def looks_plain(pieces: Iterable[bytes]) -> bool:
     """Whether a list has no fault, of those that can be told block by block: all names are plain, and they rise."""
-    before = ""
-    for block in _blocks(pieces):
-        if not _LINES.fullmatch(block) or any(map(block.__contains__, _ODD)):
-            return False
-        names = [line[66:] for line in block.decode("ascii").split("\n")[:-1]]
-        if not all(map(str.__lt__, [before, *names], names)):
-            return False
-        before = names[-1]
-    return before != ""
+    try:
+        return all(plain_names(pieces))
+    except Unplain:
+        return False
 
 
 class Sums(Dict[str, str]):
@@ -116,7 +127,7 @@ def compare(data: bytes, lines: FrozenSet[bytes]) -> Optional[Difference]:
     if fresh and not looks_plain([b"".join([line + b"\n" for line in fresh])]):
         return None
     gone = lines.difference(mine)
-    return Difference({row.name: row for row in map(_row, fresh)}, frozenset(_row(line).name for line in gone))
+    return Difference({row[1]: row for row in map(_row, fresh)}, frozenset(_row(line)[1] for line in gone))
 
 
 def read_sums(data: bytes) -> Dict[str, str]:

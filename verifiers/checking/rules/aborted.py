@@ -10,10 +10,14 @@ from collections import Counter
 from typing import Any, Iterator, List, Tuple
 
 from checking.check import Complaint
+from checking.later import Later
 from checking.reading import shown
-from checking.rules import protocol
+from checking.rules import agreement, protocol
 from checking.rules.comparison import ARMS, Comparison, arm_id
-from checking.rules.protocol import OVERLAP_SLACK, SLACK, moment
+from checking.rules.instants import moment, stamp
+from checking.rules.protocol import OVERLAP_SLACK, SLACK
+
+lies = Later("checking.rules.aborted_lies")
 
 PHASES = (
     ("native-warm", "readySeconds", "nativeWarmEndedSeconds"),
@@ -87,7 +91,7 @@ def hold_ended(subject: Comparison) -> Iterator[Complaint]:
     The run's id tells when it began. The two clocks need not agree to the second; a stepped one tells nothing.
     """
     data = subject.data
-    stamp = protocol.stamp(data["run"])
+    began = stamp(data["run"])
     if any(arm["client"] is not None and arm["client"]["wallClockStepped"] for arm in data["arms"]):
         return
     ends: List[Tuple[float, str]] = []
@@ -101,9 +105,109 @@ def hold_ended(subject: Comparison) -> Iterator[Complaint]:
     at = subject.path("comparison.json") + "#/"
     if data["abortedAt"] is not None and moment(data["abortedAt"]) < last - OVERLAP_SLACK:
         yield (at + "abortedAt", data["abortedAt"], "not before the end of " + offer)
-    if stamp and data["abortedSeconds"] is not None and float(data["abortedSeconds"]) < last - stamp - OVERLAP_SLACK:
+    if began and data["abortedSeconds"] is not None and float(data["abortedSeconds"]) < last - began - OVERLAP_SLACK:
         yield (
             at + "abortedSeconds",
             "%s s" % data["abortedSeconds"],
-            "at least %.3f s, the end of %s" % (last - stamp, offer),
+            "at least %.3f s, the end of %s" % (last - began, offer),
         )
+
+
+ROWS = (
+    (
+        "incomplete-setting",
+        "every launch carries the setting once, with its arm's value",
+        protocol.hold_setting,
+        (("name another candidate value of an aborted run", lies.other_value),),
+    ),
+    (
+        "incomplete-launches",
+        "at most one launch a worker and arm, and all in an arm that was asked",
+        hold_launched,
+        (
+            ("drop a launch of an aborted run", lies.drop_launch),
+            ("tell both launches of an aborted run of one worker", lies.launch_both_on_one),
+            ("launch one engine of an aborted run otherwise", lies.launch_otherwise),
+        ),
+    ),
+    (
+        "incomplete-protocol",
+        "the request bodies say what the protocol says",
+        protocol.hold_protocol,
+        (("tell another temperature of an aborted run", lies.other_temperature),),
+    ),
+    (
+        "incomplete-order",
+        "each arm began after the one before",
+        protocol.hold_order,
+        (("let the first arms of an aborted run begin in the other order", lies.backwards),),
+    ),
+    (
+        "incomplete-calendar",
+        "each arm began after the one before had ended",
+        protocol.hold_calendar,
+        (("let an arm of an aborted run begin within another", lies.overlap),),
+    ),
+    (
+        "incomplete-moments",
+        "samples lie in their phase as far as the timeline was reached",
+        hold_spans,
+        (("let a warm-up of an aborted run begin with its arm", lies.start_early),),
+    ),
+    (
+        "incomplete-snapshots",
+        "every arm that was warmed has its snapshot",
+        hold_snapshots,
+        (("drop a snapshot of an aborted run", lies.forget_snapshot),),
+    ),
+    (
+        "incomplete-snapshot-moment",
+        "a snapshot is taken between native and round-robin warm-ups",
+        protocol.hold_snapshot_moment,
+        (("move a snapshot of an aborted run behind the load", lies.late_snapshot),),
+    ),
+    (
+        "incomplete-late",
+        "the client was late when its figures say so, and only then",
+        agreement.hold_late,
+        (("deny that the client of an aborted run was late", lies.deny_late),),
+    ),
+    (
+        "incomplete-lag",
+        "no main sample lagged more than the greatest lag that is told",
+        agreement.hold_least_send_lag,
+        (("let a main request of an aborted run leave late and not say so", lies.lag_quietly),),
+    ),
+    (
+        "incomplete-model",
+        "one model is asked for, and one answers",
+        agreement.hold_models,
+        (("let another model answer once in an aborted run", lies.answer_as_another),),
+    ),
+    (
+        "incomplete-receipt-fits",
+        "path, status and content type of a receipt fit its exchange",
+        agreement.hold_fitting,
+        (
+            (
+                "let a chat request of an aborted run have gone to the embeddings path",
+                lies.receive_elsewhere,
+            ),
+        ),
+    ),
+    (
+        "incomplete-receipt-offset",
+        "one offset lays every receipt of a ledger inside its sample",
+        agreement.hold_clocks,
+        (("move a receipt of an aborted run a hundred seconds on", lies.receive_later),),
+    ),
+    (
+        "incomplete-end",
+        "a run was aborted after the last end of its samples",
+        hold_ended,
+        (
+            ("abort a run before its samples", lies.abort_at_once),
+            ("abort a run as its last arm began", lies.abort_before_the_end),
+        ),
+    ),
+)

@@ -1,14 +1,14 @@
-"""Lies about an incomplete comparison as far as its run went, each coherent but for its meaning, and the table of them."""
+"""Lies about an incomplete comparison as far as its run went, each coherent but for its meaning."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 from typing import Any, Callable, Optional
 
-from checking.rules import aborted, agreement, protocol
 from checking.rules.agreement import READ
 from checking.rules.comparison import Row, arm_id
 from checking.rules.forgery import Desk
+from checking.rules.instants import moment, stamp
 
 
 def _data(change: Callable[[Row], Optional[str]]) -> Callable[[Desk], Optional[str]]:
@@ -45,7 +45,8 @@ def _other_temperature(data: Row) -> str:
     return "temperature told as 1.25"
 
 
-def _drop_launch(desk: Desk) -> Optional[str]:
+def drop_launch(desk: Desk) -> Optional[str]:
+    """Drop a launch of an arm that was asked."""
     asked = {arm_id(row) for row in desk.load("samples.json")["samples"]}
     with desk.edit("comparison.json") as data:
         for arm in data["arms"]:
@@ -78,7 +79,8 @@ def _overlap(data: Row) -> Optional[str]:
     return "the second arm begun within the first"
 
 
-def _start_early(desk: Desk) -> Optional[str]:
+def start_early(desk: Desk) -> Optional[str]:
+    """Let the first round-robin warm-up begin with its arm."""
     with desk.samples() as rows:
         row = next((row for row in rows if row["phase"] == "rr-warm"), None)
         if row is None:
@@ -87,7 +89,8 @@ def _start_early(desk: Desk) -> Optional[str]:
     return str(row["offer"]) + " begun with its arm"
 
 
-def _forget_snapshot(desk: Desk) -> Optional[str]:
+def forget_snapshot(desk: Desk) -> Optional[str]:
+    """Drop the first snapshot."""
     if not desk.bench.has(desk.path("snapshots.json")):
         return None
     with desk.edit("snapshots.json") as value:
@@ -97,7 +100,8 @@ def _forget_snapshot(desk: Desk) -> Optional[str]:
     return "the first snapshot dropped"
 
 
-def _late_snapshot(desk: Desk) -> Optional[str]:
+def late_snapshot(desk: Desk) -> Optional[str]:
+    """Take a snapshot long after the warm-ups."""
     warmed = {arm_id(row) for row in desk.load("samples.json")["samples"] if row["phase"] == "rr-warm"}
     if not desk.bench.has(desk.path("snapshots.json")):
         return None
@@ -109,7 +113,8 @@ def _late_snapshot(desk: Desk) -> Optional[str]:
     return "a snapshot taken 500 s later"
 
 
-def _lag_quietly(desk: Desk) -> Optional[str]:
+def lag_quietly(desk: Desk) -> Optional[str]:
+    """Let a main sample leave late."""
     told = {arm_id(arm) for arm in desk.load("comparison.json")["arms"] if arm["client"] is not None}
     with desk.samples() as rows:
         row = next((row for row in rows if row["phase"] == "main" and arm_id(row) in told), None)
@@ -127,20 +132,22 @@ def _deny_late(data: Row) -> Optional[str]:
     return "a lag of 99 s and not late"
 
 
-def _abort_at_once(desk: Desk) -> Optional[str]:
+def abort_at_once(desk: Desk) -> Optional[str]:
+    """Abort a run before its samples."""
     rows = desk.load("samples.json")["samples"]
     with desk.edit("comparison.json") as data:
-        if not rows or data["abortedSeconds"] is None or protocol.stamp(data["run"]) == 0:
+        if not rows or data["abortedSeconds"] is None or stamp(data["run"]) == 0:
             return None
         stepped = any(arm["client"] is not None and arm["client"]["wallClockStepped"] for arm in data["arms"])
-        first = protocol.moment(data["arms"][0]["startedAt"]) - protocol.stamp(data["run"])
+        first = moment(data["arms"][0]["startedAt"]) - stamp(data["run"])
         if stepped or first + float(rows[-1]["startedSeconds"]) < 1.5:
             return None
         data["abortedSeconds"] = Decimal("0.1")
     return "aborted 0.1 s after the beginning"
 
 
-def _abort_before_the_end(desk: Desk) -> Optional[str]:
+def abort_before_the_end(desk: Desk) -> Optional[str]:
+    """Abort a run as its last arm began."""
     rows = desk.load("samples.json")["samples"]
     with desk.edit("comparison.json") as data:
         if any(arm["client"] is not None and arm["client"]["wallClockStepped"] for arm in data["arms"]):
@@ -174,7 +181,8 @@ def _later(row: Row) -> None:
     row["endedSeconds"] += 100
 
 
-def _answer_as_another(desk: Desk) -> Optional[str]:
+def answer_as_another(desk: Desk) -> Optional[str]:
+    """Let another model answer the last sample."""
     rows = [row for row in desk.load("samples.json")["samples"] if row["classification"] in READ]
     if len(rows) < 2:
         return None
@@ -211,101 +219,12 @@ def _longer(desk: Desk, digest: str, length: int) -> None:
                     row["responseHeaders"].pop("content-length", None)
 
 
-ROWS = (
-    (
-        "incomplete-setting",
-        "every launch carries the setting once, with its arm's value",
-        protocol.hold_setting,
-        (("name another candidate value of an aborted run", _data(_other_value)),),
-    ),
-    (
-        "incomplete-launches",
-        "at most one launch a worker and arm, and all in an arm that was asked",
-        aborted.hold_launched,
-        (
-            ("drop a launch of an aborted run", _drop_launch),
-            ("tell both launches of an aborted run of one worker", _data(_launch_both_on_one)),
-            ("launch one engine of an aborted run otherwise", _data(_launch_otherwise)),
-        ),
-    ),
-    (
-        "incomplete-protocol",
-        "the request bodies say what the protocol says",
-        protocol.hold_protocol,
-        (("tell another temperature of an aborted run", _data(_other_temperature)),),
-    ),
-    (
-        "incomplete-order",
-        "each arm began after the one before",
-        protocol.hold_order,
-        (("let the first arms of an aborted run begin in the other order", _data(_backwards)),),
-    ),
-    (
-        "incomplete-calendar",
-        "each arm began after the one before had ended",
-        protocol.hold_calendar,
-        (("let an arm of an aborted run begin within another", _data(_overlap)),),
-    ),
-    (
-        "incomplete-moments",
-        "samples lie in their phase as far as the timeline was reached",
-        aborted.hold_spans,
-        (("let a warm-up of an aborted run begin with its arm", _start_early),),
-    ),
-    (
-        "incomplete-snapshots",
-        "every arm that was warmed has its snapshot",
-        aborted.hold_snapshots,
-        (("drop a snapshot of an aborted run", _forget_snapshot),),
-    ),
-    (
-        "incomplete-snapshot-moment",
-        "a snapshot is taken between native and round-robin warm-ups",
-        protocol.hold_snapshot_moment,
-        (("move a snapshot of an aborted run behind the load", _late_snapshot),),
-    ),
-    (
-        "incomplete-late",
-        "the client was late when its figures say so, and only then",
-        agreement.hold_late,
-        (("deny that the client of an aborted run was late", _data(_deny_late)),),
-    ),
-    (
-        "incomplete-lag",
-        "no main sample lagged more than the greatest lag that is told",
-        agreement.hold_least_send_lag,
-        (("let a main request of an aborted run leave late and not say so", _lag_quietly),),
-    ),
-    (
-        "incomplete-model",
-        "one model is asked for, and one answers",
-        agreement.hold_models,
-        (("let another model answer once in an aborted run", _answer_as_another),),
-    ),
-    (
-        "incomplete-receipt-fits",
-        "path, status and content type of a receipt fit its exchange",
-        agreement.hold_fitting,
-        (
-            (
-                "let a chat request of an aborted run have gone to the embeddings path",
-                _last_seen(lambda row: row.update(path="/v1/embeddings")),
-            ),
-        ),
-    ),
-    (
-        "incomplete-receipt-offset",
-        "one offset lays every receipt of a ledger inside its sample",
-        agreement.hold_clocks,
-        (("move a receipt of an aborted run a hundred seconds on", _last_seen(_later)),),
-    ),
-    (
-        "incomplete-end",
-        "a run was aborted after the last end of its samples",
-        aborted.hold_ended,
-        (
-            ("abort a run before its samples", _abort_at_once),
-            ("abort a run as its last arm began", _abort_before_the_end),
-        ),
-    ),
-)
+other_value = _data(_other_value)
+launch_both_on_one = _data(_launch_both_on_one)
+launch_otherwise = _data(_launch_otherwise)
+other_temperature = _data(_other_temperature)
+backwards = _data(_backwards)
+overlap = _data(_overlap)
+deny_late = _data(_deny_late)
+receive_elsewhere = _last_seen(lambda row: row.update(path="/v1/embeddings"))
+receive_later = _last_seen(_later)

@@ -6,10 +6,10 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from checking.arithmetic import MAIN_PER_ARM
 from checking.check import Complaint
+from checking.plan import MAIN_PER_ARM
 from checking.reading import JsonFault, read_json, shown
-from checking.rules.comparison import Comparison, Row, adapter_of, arm_id
+from checking.rules.comparison import Comparison, Row, Spot, adapter_of, arm_id
 from checking.rules.receipts import arrived
 
 CLOCK_SLACK = Decimal("0.25")
@@ -104,8 +104,8 @@ def hold_answer_ids(subject: Comparison) -> Iterator[Complaint]:
             yield (subject.at(row), "the answer id %s of %s" % (shown(told.name), other), "an answer of its own")
 
 
-def witnessed(subject: Comparison, arm: str) -> Iterator[Tuple[str, Row, Row]]:
-    """(where, sample, receipt) of an arm's exchanges that both sides saw whole.
+def witnessed(subject: Comparison, arm: str) -> Iterator[Tuple[Spot, Row, Row]]:
+    """(place, sample, receipt) of an arm's exchanges that both sides saw whole.
 
     By the request id; where the gateway dropped it, by both hashes, as long as they are those of one sample.
     """
@@ -121,7 +121,7 @@ def witnessed(subject: Comparison, arm: str) -> Iterator[Tuple[str, Row, Row]]:
         else:
             same = pairs.get((receipt["requestSha256"], receipt["responseSha256"]), [])
         if len(same) == 1:
-            yield "%s#%d" % (subject.ledger_names[(arm, worker)], receipt["sequence"]), same[0], receipt
+            yield (subject.ledger_names[(arm, worker)], receipt["sequence"]), same[0], receipt
 
 
 def hold_fitting(subject: Comparison) -> Iterator[Complaint]:
@@ -136,15 +136,15 @@ def hold_fitting(subject: Comparison) -> Iterator[Complaint]:
                 continue
             asked = subject.bodies.request(receipt["requestSha256"])
             if receipt["path"].split("?")[0] != PATH_OF[asked.kind]:
-                yield (at, "path " + shown(receipt["path"]), PATH_OF[asked.kind])
+                yield ("%s#%s" % at, "path " + shown(receipt["path"]), PATH_OF[asked.kind])
             if receipt["status"] != row["status"]:
-                yield (at, "status %s" % receipt["status"], "%s, as the client got it" % row["status"])
+                yield ("%s#%s" % at, "status %s" % receipt["status"], "%s, as the client got it" % row["status"])
             kind = receipt["responseHeaders"].get("content-type")
             right = "text/event-stream" if asked.streaming else "application/json"
-            if kind is None or free or row["classification"] not in READ:
+            if kind is None or kind == right or free or row["classification"] not in READ:
                 continue
             if kind.split(";")[0].strip().lower() != right:
-                yield (at, "content-type " + shown(kind), right)
+                yield ("%s#%s" % at, "content-type " + shown(kind), right)
 
 
 def hold_clocks(subject: Comparison) -> Iterator[Complaint]:
@@ -157,23 +157,26 @@ def hold_clocks(subject: Comparison) -> Iterator[Complaint]:
         latest: Any = None
         for row in rows:
             if latest is not None and row["startedSeconds"] < latest - CLOCK_SLACK:
-                at = "%s#%d" % (subject.ledger_names[key], row["sequence"])
-                yield (at, "began at %s s" % row["startedSeconds"], "not before the one before it, at %s s" % latest)
+                yield (
+                    "%s#%d" % (subject.ledger_names[key], row["sequence"]),
+                    "began at %s s" % row["startedSeconds"],
+                    "not before the one before it, at %s s" % latest,
+                )
                 break
             latest = row["startedSeconds"] if latest is None else max(latest, row["startedSeconds"])
     for arm in subject.arms_seen():
-        spans: Dict[str, List[Tuple[Any, Any, str]]] = {}
+        spans: Dict[str, List[Tuple[Any, Any, Spot]]] = {}
         for at, row, receipt in witnessed(subject, arm):
             least = row["startedSeconds"] - receipt["startedSeconds"]
             most = row["startedSeconds"] + row["totalSeconds"] - receipt["endedSeconds"]
-            spans.setdefault(at.split("#")[0], []).append((least, most, at))
+            spans.setdefault(at[0], []).append((least, most, at))
         for _, found in sorted(spans.items()):
             least, _, first = max(found)
             most, last = min((most, at) for _, most, at in found)
             if least > most + CLOCK_SLACK:
                 yield (
-                    last,
-                    "outside its sample when receipt %s lies in its own: by %s s" % (first.split("#")[1], least - most),
+                    "%s#%s" % last,
+                    "outside its sample when receipt %s lies in its own: by %s s" % (first[1], least - most),
                     "one offset between the recorder's clock and the client's",
                 )
 

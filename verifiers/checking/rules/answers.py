@@ -16,8 +16,9 @@ from checking.streams import Event, fold, read_events
 
 _NOBODY = "an id that no engine gives"
 _MARK = ('"id":"%s"' % _NOBODY).encode()
+_MARKED = _NOBODY.encode()
 _ID = re.compile(rb'"id": ?"([A-Za-z0-9_:-]{1,100})"')
-_CREATED = re.compile(rb'("created": ?)[1-9][0-9]{0,14}(?=[,}])')
+_CREATED = re.compile(rb'"created": ?[1-9][0-9]{0,14}[,}]')
 
 NO_DONE = frozenset(("transformers-serve",))
 
@@ -133,16 +134,19 @@ def _masked(data: bytes) -> Tuple[bytes, Optional[str]]:
     As for text (see `fold`), a plain string or whole number behind its key can stand for any other.
     """
     found = _ID.search(data)
-    if found is None or _NOBODY.encode() in data:
+    if found is None or _MARKED in data:
         return data, None
-    return _CREATED.sub(rb"\g<1>1", data).replace(found.group(0), _MARK), found.group(1).decode()
+    data = data.replace(found[0], _MARK)
+    for moment in set(_CREATED.findall(data)):
+        data = data.replace(moment, b'"created":1' + moment[-1:])
+    return data, found[1].decode()
 
 
 def _stream(body: bytes, kind: str, owes_done: bool) -> Answer:
     """What a stream says. Answers that differ in id, moment and words alone, as most do, are read once."""
     data, name = _masked(fold(body))
     read = _read_again(data, kind, owes_done) if len(data) <= SHORT else _read(data, kind, owes_done)
-    return read._replace(name=name) if name is not None and read.name == _NOBODY else read
+    return Answer(*read[:6], name, read.models) if name is not None and read.name == _NOBODY else read
 
 
 def _read(data: bytes, kind: str, owes_done: bool) -> Answer:

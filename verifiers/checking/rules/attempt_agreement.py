@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
-from decimal import Decimal
 from typing import Any, Dict, Iterator, List, Optional
 
-from checking.check import Check, Complaint, Family
+from checking.check import Check, Complaint, Family, Mutation
+from checking.later import Later
 from checking.package import Unreadable
 from checking.reading import JsonFault, read_json, shown
-from checking.rules import attempts, converged
-from checking.rules.attempts import exact, lie, ran
+from checking.rules import attempts
 from checking.rules.comparison import engine_of, peek
 from checking.rules.converged import Attempt
-from checking.rules.forgery import Desk
+from checking.rules.instants import begun, instant
 from checking.rules.receipts import WITNESS_SLACK
 
+lies = Later("checking.rules.attempt_agreement_lies")
+
 Row = Dict[str, Any]
-STAMP = re.compile(r"-(\d{4})(\d{2})(\d{2})t(\d{2})(\d{2})(\d{2})\.(\d{6})z\Z")
-INSTANT = "%Y-%m-%dT%H:%M:%S.%fZ"
 CLOCK_SLACK = 0.5  # seconds by which a wall clock may be set while an attempt runs
 DIED = ("ENGINE_DIED", "NOT_READY")
 
@@ -57,7 +55,7 @@ def hold_launches(subject: Attempt) -> Iterator[Complaint]:
 
 def _instant(text: str) -> Optional[datetime]:
     try:
-        return datetime.strptime(text, INSTANT)
+        return instant(text)
     except ValueError:
         return None
 
@@ -65,19 +63,17 @@ def _instant(text: str) -> Optional[datetime]:
 def hold_span(subject: Attempt) -> Iterator[Complaint]:
     """The run's stamp is the instant when the attempt began, and its last answer came before its end."""
     data = subject.data
-    match = STAMP.search(data["run"])
-    if match is not None:
-        right = "%s-%s-%sT%s:%s:%s.%sZ" % match.groups()
-        if data["startedAt"] != right:
-            yield (_at(subject, "/startedAt"), data["startedAt"], "the stamp of its run: " + right)
+    right = begun(data["run"])
+    if right is not None and data["startedAt"] != right:
+        yield (_at(subject, "/startedAt"), data["startedAt"], "the stamp of its run: " + right)
     if data["endedAt"] is None or not subject.samples:
         return
-    begun, ended = _instant(data["startedAt"]), _instant(data["endedAt"])
+    start, ended = _instant(data["startedAt"]), _instant(data["endedAt"])
     last = max(float(row["startedSeconds"] + row["totalSeconds"]) for row in subject.samples)
-    if begun is not None and ended is not None and (ended - begun).total_seconds() + CLOCK_SLACK < last:
+    if start is not None and ended is not None and (ended - start).total_seconds() + CLOCK_SLACK < last:
         yield (
             _at(subject, "/endedAt"),
-            "%s, %.3f s after the start" % (data["endedAt"], (ended - begun).total_seconds()),
+            "%s, %.3f s after the start" % (data["endedAt"], (ended - start).total_seconds()),
             "not before its last answer, %.3f s after the start" % last,
         )
 
@@ -168,112 +164,15 @@ def hold_witness(subject: Attempt) -> Iterator[Complaint]:
         )
 
 
-def _two(data: Row) -> Any:
-    return data["requests"] and len(data["launches"]) > 1
-
-
-def _stamped(data: Row) -> Any:
-    return STAMP.search(data["run"])
-
-
-def _launch(change: Any) -> Any:
-    def tell(desk: Desk) -> str:
-        with desk.edit("attempt.json") as data:
-            change(data["launches"])
-        return "launches"
-
-    return tell
-
-
-def _times(desk: Desk, **values: Any) -> str:
-    with desk.edit("attempt.json") as data:
-        data.update(values)
-    with desk.bench.edit(converged.INDEX) as index:
-        for row in index["attempts"]:
-            if row["folder"] == desk.folder:
-                row.update(values)
-    return shown(values)
-
-
-def _began_earlier(desk: Desk) -> str:
-    told = desk.load("attempt.json")["startedAt"]
-    return _times(desk, startedAt="2020" + told[4:])
-
-
-def _ended_at_once(desk: Desk) -> str:
-    return _times(desk, endedAt=desk.load("attempt.json")["startedAt"])
-
-
-def _drop_control(desk: Desk) -> Optional[str]:
-    with desk.edit("controls.json") as data:
-        workers = {one["worker"] for one in data["controls"]}
-        if len(workers) < 2:
-            return None
-        last = data["controls"].pop()
-    return str(last["id"]) + " dropped"
-
-
-def _other_status(desk: Desk) -> Optional[str]:
-    seen = {
-        (row["path"], row["responseSha256"])
-        for name in desk.ledger_names()
-        for row in desk.load(name)["receipts"]
-        if not row["traffic"]
-    }
-    with desk.edit("controls.json") as data:
-        one = next((one for one in data["controls"] if (one["path"], one["sha256"]) in seen), None)
-        if one is None:
-            return None
-        one["status"] = 500
-    return str(one["id"])
-
-
-def _control_hash(desk: Desk) -> Optional[str]:
-    for name in desk.ledger_names():
-        with desk.edit(name) as ledger:
-            for row in ledger["receipts"]:
-                if not row["traffic"]:
-                    row["responseSha256"] = "0" * 64
-                    return name
-    return None
-
-
-def _expect(desk: Desk) -> str:
-    with desk.edit("attempt.json") as data:
-        data["exact"]["expectedTokenIds"] = [*data["exact"]["expectedTokenIds"], 7]
-        if data["exact"]["tokenIdsEqual"]:
-            data["exact"]["observedTokenIds"] = None
-            data["exact"]["tokenIdsEqual"] = data["exact"]["control"] = None
-    return "another expectation"
-
-
-def _halve(desk: Desk) -> str:
-    with desk.samples() as rows:
-        for row in rows:
-            row["totalSeconds"] = round(Decimal(row["totalSeconds"]) / 1000, 9).normalize()
-            if row["ttftSeconds"] is not None:
-                row["ttftSeconds"] = row["totalSeconds"]
-            row["reasoningSeconds"] = None
-    return "every answer told a thousand times faster"
-
-
-def _twice(launches: List[Row]) -> None:
-    launches[1]["worker"] = launches[0]["worker"]
-
-
 CHECKS = (
     Check(
         "attempt-launches",
         "every worker with traffic was launched once, all alike",
         hold_launches,
         (
-            lie("forget the launch of a worker with traffic", _two, _launch(lambda launches: launches.pop())),
-            lie("launch one worker twice and the other never", _two, _launch(_twice)),
-            lie(
-                "launch one worker of two with another argument",
-                _two,
-                _launch(lambda launches: launches[1]["arguments"].append("--another")),
-            ),
+            Mutation("forget the launch of a worker with traffic", lies.forget_launch),
+            Mutation("launch one worker twice and the other never", lies.launch_one_twice),
+            Mutation("launch one worker of two with another argument", lies.launch_one_otherwise),
         ),
     ),
     Check(
@@ -281,36 +180,36 @@ CHECKS = (
         "an attempt began when its run's stamp says, and ended after its last answer",
         hold_span,
         (
-            lie("let an attempt begin years before its run", _stamped, _began_earlier),
-            lie("end an attempt before its last answer", ran, _ended_at_once),
+            Mutation("let an attempt begin years before its run", lies.begin_earlier),
+            Mutation("end an attempt before its last answer", lies.end_at_once),
         ),
     ),
     Check(
         "attempt-asked",
         "a kind of control was asked of every launched worker or of none",
         hold_asked,
-        (lie("drop a control of one worker of two", _two, _drop_control),),
+        (Mutation("drop a control of one worker of two", lies.drop_control),),
     ),
     Check(
         "attempt-control-seen",
         "what a recorder saw of a control is stored and has its status",
         hold_seen,
         (
-            lie("tell another status of a control than its recorder saw", ran, _other_status),
-            lie("alter the hash of a control's receipt", ran, _control_hash),
+            Mutation("tell another status of a control than its recorder saw", lies.other_status),
+            Mutation("alter the hash of a control's receipt", lies.other_control_hash),
         ),
     ),
     Check(
         "attempt-probe",
         "expected token ids are those of the registry's probe",
         hold_probe,
-        (lie("expect other tokens than the registry's probe", exact, _expect),),
+        (Mutation("expect other tokens than the registry's probe", lies.expect_others),),
     ),
     Check(
         "attempt-witness",
         "the client's times hold the recorder's, in the middle of an attempt",
         hold_witness,
-        (lie("tell every answer of an attempt a thousand times faster", ran, _halve),),
+        (Mutation("tell every answer of an attempt a thousand times faster", lies.tell_faster),),
     ),
 )
 

@@ -7,14 +7,17 @@ from functools import lru_cache
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from checking.check import MOST_FINDINGS, Check, Complaint, Family, Mutation, Scope
-from checking.damage import Bench
-from checking.listing import FILE
+from checking.later import Later
+from checking.listing import FILE, one_of_hashes
 from checking.package import Recall, Unreadable
 from checking.reading import shown
-from checking.sums import SUMS, Row, SumsFault, compare, looks_plain, read_sums, rows
+from checking.sums import SUMS, Row, SumsFault, Unplain, compare, plain_names, read_sums, rows
 
-_COMPONENT = re.compile(r"[A-Za-z0-9_+](?:[A-Za-z0-9._+-]*[A-Za-z0-9_+-])?\Z")
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNORECASE)
+lies = Later("checking.rules.checksums_lies")
+
+# Text, and not compiled: only a name that a look at its whole folder did not pass is held to them.
+_COMPONENT = r"[A-Za-z0-9_+](?:[A-Za-z0-9._+-]*[A-Za-z0-9_+-])?\Z"
+_DEVICE = r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)"
 _PLAIN = re.compile(
     r"(?:(?!(?:con|prn|aux|nul|com[0-9]|lpt[0-9])[./])[a-z0-9_+](?:[a-z0-9._+-]{0,98}[a-z0-9_+-])?/)*",
     re.IGNORECASE | re.ASCII,
@@ -41,17 +44,28 @@ class Listed:
         self.missing: List[str] = []
         self.compared = 0
         try:
-            if not self._compare(self.view.recall) and not looks_plain(self.view.pieces(SUMS)):
-                read_sums(self.view.read(SUMS))
+            self._meet_all()
         except Unreadable as error:
             self.fault = SumsFault("sums-missing-list", "", error.reason, "the list of every file")
         except SumsFault as fault:
             self.fault = fault
-        for row in self.rows():
-            if self.entries.find(row.name) is not None:
-                self.there += 1
-            elif len(self.missing) <= MOST_FINDINGS:
-                self.missing.append(row.name)
+
+    def _meet_all(self) -> None:
+        """Look up every name that is listed. Raises Unreadable, or SumsFault on a list that is not in its form."""
+        if self._compare(self.view.recall):
+            self._meet([name for _, name in self.rows()])
+            return
+        try:
+            for names in plain_names(self.view.pieces(SUMS)):
+                self._meet(names)
+        except Unplain:
+            self.there, self.missing = 0, []
+            self._meet(list(read_sums(self.view.read(SUMS))))
+
+    def _meet(self, names: List[str]) -> None:
+        absent = self.entries.absent(names)
+        self.there += len(names) - len(absent)
+        self.missing += absent[: MOST_FINDINGS + 1]
 
     def _compare(self, recall: Optional[Recall]) -> bool:
         """Find what is left to be looked at beside the list of the unaltered package; False when that cannot be told."""
@@ -64,8 +78,8 @@ class Listed:
         self.unlisted = sorted(
             name for name in gone | altered if name not in found and (name in gone or name not in recall.sums)
         )
-        same = {name: Row(recall.sums[name], name) for name in altered if name in recall.sums and name not in gone}
-        self.left = sorted({**same, **found}.values(), key=lambda row: row.name)
+        same = {name: (recall.sums[name], name) for name in altered if name in recall.sums and name not in gone}
+        self.left = sorted({**same, **found}.values(), key=lambda row: row[1])
         return True
 
     def rows(self) -> Iterator[Row]:
@@ -109,7 +123,7 @@ def hold_names(subject: Names) -> Iterator[Complaint]:
         if len(parts) > MAX_DEPTH:
             yield (name, "%d levels" % len(parts), "at most %d" % MAX_DEPTH)
         for part in parts:
-            if not _COMPONENT.match(part) or _DEVICE.match(part) or len(part) > MAX_COMPONENT:
+            if not re.match(_COMPONENT, part) or re.match(_DEVICE, part) or len(part) > MAX_COMPONENT:
                 yield (name, "component " + shown(part), "letters, digits and ._+- in at most 100, no device name")
                 break
 
@@ -133,7 +147,7 @@ def hold_listed(subject: Listed) -> Iterator[Complaint]:
     elif len(subject.entries) == subject.there + 1:
         return
     else:
-        listed = {row.name for row in subject.rows()}
+        listed = {name for _, name in subject.rows()}
         names = (name for name in subject.view.below("") if name not in listed)
     for name in names:
         if name != SUMS and subject.entries.find(name) == FILE:
@@ -169,88 +183,6 @@ def _facts(subject: Listed) -> Dict[str, Any]:
     return {"counts": {"files": subject.compared}}
 
 
-def _first(bench: Bench, end: str = "") -> Optional[str]:
-    return next((name for name in bench.below("") if name != SUMS and name.endswith(end)), None)
-
-
-def _lines(bench: Bench) -> List[bytes]:
-    return bench.read(SUMS).splitlines(keepends=True)
-
-
-def _sums(name: str, change: Any) -> Tuple[Mutation, ...]:
-    def damage(bench: Bench) -> Optional[str]:
-        data = change(_lines(bench))
-        bench.put(SUMS, data)
-        return SUMS
-
-    return (Mutation(name, damage, resealed=False),)
-
-
-def flip_a_byte(bench: Bench) -> Optional[str]:
-    """Change the last byte of a file."""
-    name = _first(bench, "README.md") or _first(bench)
-    if name is None:
-        return None
-    data = bench.read(name)
-    bench.put(name, data[:-1] + bytes([(data[-1] if data else 0) ^ 1]))
-    return name
-
-
-def flip_a_listed_digest(bench: Bench) -> Optional[str]:
-    """Change one digit of the list, for the manifest, which every verifier reads."""
-    lines = bench.read(SUMS).decode("utf-8", "surrogateescape").split("\n")
-    for number, line in enumerate(lines):
-        if line.endswith("  manifest.json"):
-            lines[number] = ("0" if line[0] != "0" else "1") + line[1:]
-    bench.put(SUMS, "\n".join(lines).encode("utf-8", "surrogateescape"))
-    return SUMS
-
-
-def _drop_file(bench: Bench) -> Optional[str]:
-    name = _first(bench, "README.md") or _first(bench)
-    if name is not None:
-        bench.remove(name)
-    return name
-
-
-def _add(path: str, data: bytes = b"left behind\n") -> Any:
-    def damage(bench: Bench) -> Optional[str]:
-        bench.put(path, data)
-        return path
-
-    return damage
-
-
-def _place(path: str, kind: str) -> Any:
-    def damage(bench: Bench) -> Optional[str]:
-        bench.place(path, kind)
-        return path
-
-    return damage
-
-
-def _turn(kind: str) -> Any:
-    def damage(bench: Bench) -> Optional[str]:
-        name = _first(bench, "README.md") or _first(bench)
-        if name is not None:
-            bench.place(name, kind)
-        return name
-
-    return damage
-
-
-def _case_twin(bench: Bench) -> Optional[str]:
-    bench.put("readme.MD", b"another guide\n")
-    if not bench.has("README.md"):
-        bench.put("README.md", b"a guide\n")
-    return "readme.MD"
-
-
-def _remove_list(bench: Bench) -> Optional[str]:
-    bench.remove(SUMS)
-    return SUMS
-
-
 LIST_CODES = (
     "sums-missing-list",
     "sums-empty",
@@ -266,8 +198,8 @@ LISTING_CHECKS = (
         "nothing in the package is a link",
         _kinds("link"),
         (
-            Mutation("add a link", _place("results/link", "link"), resealed=False),
-            Mutation("turn a file into a link", _turn("link"), resealed=True),
+            Mutation("add a link", lies.add_link, resealed=False),
+            Mutation("turn a file into a link", lies.turn_to_link, resealed=True),
         ),
     ),
     Check(
@@ -275,31 +207,31 @@ LISTING_CHECKS = (
         "nothing in the package is a device, FIFO or socket",
         _kinds("special"),
         (
-            Mutation("add a FIFO", _place("results/fifo", "special"), resealed=False),
-            Mutation("turn a file into a FIFO", _turn("special"), resealed=True),
+            Mutation("add a FIFO", lies.add_fifo, resealed=False),
+            Mutation("turn a file into a FIFO", lies.turn_to_fifo, resealed=True),
         ),
     ),
     Check(
         "type-folder",
         "no folder is empty",
         _kinds("folder"),
-        (Mutation("add an empty folder", _place("results/empty", "folder"), resealed=False),),
+        (Mutation("add an empty folder", lies.add_folder, resealed=False),),
     ),
     Check(
         "name-character",
         "names keep to the alphabet, the depth and the length",
         hold_names,
         (
-            Mutation("add a file whose name has a blank", _add("results/two words")),
-            Mutation("add a file with a device name", _add("results/NUL.json")),
-            Mutation("add a file nine folders deep", _add("results/a/b/c/d/e/f/g/h")),
+            Mutation("add a file whose name has a blank", lies.add_blank),
+            Mutation("add a file with a device name", lies.add_device),
+            Mutation("add a file nine folders deep", lies.add_deep),
         ),
     ),
     Check(
         "name-collision",
         "no two names differ in letter case alone",
         hold_collisions,
-        (Mutation("add a twin in another letter case", _case_twin),),
+        (Mutation("add a twin in another letter case", lies.case_twin),),
     ),
 )
 
@@ -308,60 +240,67 @@ SUM_CHECKS = (
         "sums-missing-list",
         "SHA256SUMS is there",
         _fault("sums-missing-list"),
-        (Mutation("remove SHA256SUMS", _remove_list, resealed=False),),
+        (Mutation("remove SHA256SUMS", lies.remove_list, resealed=False),),
     ),
     Check(
-        "sums-empty", "SHA256SUMS lists something", _fault("sums-empty"), _sums("empty SHA256SUMS", lambda lines: b"")
+        "sums-empty",
+        "SHA256SUMS lists something",
+        _fault("sums-empty"),
+        (Mutation("empty SHA256SUMS", lies.empty, resealed=False),),
     ),
     Check(
         "sums-form",
         "SHA256SUMS is in the GNU text form",
         _fault("sums-form"),
-        _sums("end the lines with CRLF", lambda lines: b"".join(lines).replace(b"\n", b"\r\n"))
-        + _sums("write a digest in upper case", lambda lines: lines[0].upper() + b"".join(lines[1:]))
-        + _sums("add a blank line", lambda lines: b"".join(lines) + b"\n")
-        + _sums("drop the final newline", lambda lines: b"".join(lines)[:-1])
-        + _sums("put a byte order mark first", lambda lines: b"\xef\xbb\xbf" + b"".join(lines))
-        + _sums("mark a file as binary", lambda lines: lines[0].replace(b"  ", b" *", 1) + b"".join(lines[1:])),
+        (
+            Mutation("end the lines with CRLF", lies.crlf, resealed=False),
+            Mutation("write a digest in upper case", lies.upper_case, resealed=False),
+            Mutation("add a blank line", lies.blank_line, resealed=False),
+            Mutation("drop the final newline", lies.no_final_newline, resealed=False),
+            Mutation("put a byte order mark first", lies.byte_order_mark, resealed=False),
+            Mutation("mark a file as binary", lies.binary_mark, resealed=False),
+        ),
     ),
     Check(
         "sums-duplicate",
         "SHA256SUMS lists each name once",
         _fault("sums-duplicate"),
-        _sums("list the first file twice", lambda lines: lines[0] + b"".join(lines)),
+        (Mutation("list the first file twice", lies.first_twice, resealed=False),),
     ),
     Check(
         "sums-order",
         "SHA256SUMS is sorted by name",
         _fault("sums-order"),
-        _sums("swap the first and the last line", lambda lines: lines[-1] + b"".join(lines[1:-1]) + lines[0]),
+        (Mutation("swap the first and the last line", lies.swap_ends, resealed=False),),
     ),
     Check(
         "sums-path",
         "SHA256SUMS names files inside the package",
         _fault("sums-path"),
-        _sums("list a path outside", lambda lines: lines[0][:66] + b"../outside\n" + b"".join(lines))
-        + _sums("list an absolute path", lambda lines: lines[0][:66] + b"/outside\n" + b"".join(lines)),
+        (
+            Mutation("list a path outside", lies.path_outside, resealed=False),
+            Mutation("list an absolute path", lies.absolute_path, resealed=False),
+        ),
     ),
     Check(
         "sums-unlisted",
         "every file is listed",
         hold_listed,
-        (Mutation("add a file that is not listed", _add("results/extra.json"), resealed=False),),
+        (Mutation("add a file that is not listed", lies.add_unlisted, resealed=False),),
         needs=LIST_CODES,
     ),
     Check(
         "sums-missing",
         "every listed file is there",
         hold_there,
-        (Mutation("remove a listed file", _drop_file, resealed=False),),
+        (Mutation("remove a listed file", lies.drop_file, resealed=False),),
         needs=LIST_CODES,
     ),
     Check(
         "sums-mismatch",
         "every file has its listed digest",
         hold_digests,
-        (Mutation("flip a listed digest", flip_a_listed_digest, resealed=False),),
+        (Mutation("flip a listed digest", lies.flip_a_listed_digest, resealed=False),),
         needs=LIST_CODES,
     ),
 )
@@ -372,7 +311,7 @@ def _family(wanted: Callable[[str], bool]) -> Family:
     if wanted("README.md"):
         rows = tuple(
             row._replace(
-                mutations=(*row.mutations, Mutation("flip the last bit of a file", flip_a_byte, resealed=False))
+                mutations=(*row.mutations, Mutation("flip the last bit of a file", lies.flip_a_byte, resealed=False))
             )
             if row.code == "sums-mismatch"
             else row
@@ -409,12 +348,15 @@ class Names:
 
 @lru_cache(maxsize=None)
 def _plain(folder: str, joined: str) -> bool:
-    names = (folder + "/" if folder else "") + joined
+    hashed = one_of_hashes(joined)
+    names = (folder + "/" if folder else "") + (hashed + "/" if hashed else joined)
     return folder.count("/") < MAX_DEPTH - 1 and bool(_PLAIN.fullmatch(names))
 
 
 @lru_cache(maxsize=None)
 def _differ(joined: str) -> bool:
+    if one_of_hashes(joined):
+        return True
     names = joined.lower().split("/")
     return len(set(names)) == len(names)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import lru_cache
-from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
-from checking.arithmetic import MAIN_PER_ARM, ORDER, RR_WARM, WORKERS
 from checking.check import Scope
 from checking.package import Unreadable, View
+from checking.plan import MAIN_PER_ARM, ORDER, RR_WARM, WORKERS
 from checking.reading import JsonFault, read_json
 from checking.rules import shapes
 from checking.rules.answers import NO_DONE, Answer, Request, answer, read_request
@@ -26,9 +26,21 @@ TRAFFIC = frozenset(("/v1/chat/completions", "/v1/completions", "/v1/embeddings"
 Row = Dict[str, Any]
 
 
+Spot = Tuple[str, object]
+"""A document and a place in it, told as `document#place` once there is something to complain of."""
+
+Cited = Tuple[Spot, str, Optional[int]]
+"""Where a body is cited, its hash, and its length where that is told."""
+
+_ARM_IDS = {(number, arm): "r%d-%s" % (number, arm.lower()) for number in (1, 2, 3) for arm in "AB"}
+
+
 def arm_id(row: Row) -> str:
     """`r1-a` of a row with repetition and arm; `attempt` where both are null."""
-    return "attempt" if row["arm"] is None else "r%d-%s" % (row["repetition"], row["arm"].lower())
+    known = _ARM_IDS.get((row["repetition"], row["arm"]))
+    if known is None:
+        known = "attempt" if row["arm"] is None else "r%d-%s" % (row["repetition"], row["arm"].lower())
+    return known
 
 
 def ledgers_below(view: View, folder: str) -> List[Tuple[str, Shape]]:
@@ -88,6 +100,7 @@ class Bodies:
         self.folder = scope.path(folder)
         cut = len(self.folder) + 1
         self.names: Set[str] = {name[cut:] for name in self.view.below(self.folder)}
+        self._odd = {name[cut:] for name in self.view.odd(self.folder)}
         self.owes_done = adapter_of(self.view, engine) not in NO_DONE
         self.lengths: Dict[str, int] = {}
         self.digests: Dict[str, str] = {}
@@ -100,13 +113,12 @@ class Bodies:
 
     def has(self, name: str) -> bool:
         """Whether the body is stored as a file."""
-        return name in self.names and self.view.has(self.path(name))
+        return name in self.names and name not in self._odd
 
     def read(self, name: str) -> bytes:
         """The bytes of a body; its length and digest are kept."""
-        data = self.view.read(self.path(name))
+        data, self.digests[name] = self.view.take(self.path(name))
         self.lengths[name] = len(data)
-        self.digests[name] = self.view.digest(self.path(name))
         return data
 
     def measure(self, name: str) -> None:
@@ -150,8 +162,18 @@ class Bodies:
         return known
 
 
+def cited_by(document: str, key: str, rows: Iterable[Row]) -> Iterator[Cited]:
+    """The request and the response of every row of a document, each row named by a key."""
+    for row in rows:
+        at = (document, row[key])
+        yield at, row["requestSha256"], row["requestBytes"]
+        yield at, row["responseSha256"], row["responseBytes"]
+
+
 class Comparison:
     """One comparison: its documents, its samples by arm and phase, its receipts by arm and worker."""
+
+    _citations: Optional[List[Cited]] = None
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -231,22 +253,28 @@ class Comparison:
             union[(request, response)] += count
         return union != rest
 
-    def cited(self) -> Iterator[Tuple[str, str, Optional[int]]]:
+    def citations(self) -> List[Cited]:
+        """Every body that a document cites, told once a subject."""
+        if self._citations is None:
+            self._citations = list(self.cited())
+        return self._citations
+
+    def cited(self) -> Iterator[Cited]:
         """(place, hash, length if told) of every body that a document cites."""
+        told = self.path("comparison.json")
         for kind in ("native", "main"):
             asked = self.data["requests"][kind]
-            yield self.path("comparison.json") + "#/requests/" + kind, asked["sha256"], asked["bytes"]
+            yield (told, "/requests/" + kind), asked["sha256"], asked["bytes"]
         for place, arm in enumerate(self.data["arms"]):
             for launch in arm["launches"]:
                 if launch["ready"] is not None:
-                    at = "%s#/arms/%d/launches" % (self.path("comparison.json"), place)
+                    at = (told, "/arms/%d/launches" % place)
                     yield at, launch["ready"]["requestSha256"], None
                     yield at, launch["ready"]["responseSha256"], None
-        for row in self.samples:
-            yield self.at(row), row["requestSha256"], row["requestBytes"]
-            yield self.at(row), row["responseSha256"], row["responseBytes"]
+        yield from self.cited_by_samples()
         for key, rows in self.ledgers.items():
-            for row in rows:
-                at = "%s#%d" % (self.ledger_names[key], row["sequence"])
-                yield at, row["requestSha256"], row["requestBytes"]
-                yield at, row["responseSha256"], row["responseBytes"]
+            yield from cited_by(self.ledger_names[key], "sequence", rows)
+
+    def cited_by_samples(self) -> Iterator[Cited]:
+        """What the samples cite."""
+        return cited_by(self.path("samples.json"), "offer", self.samples)

@@ -8,8 +8,8 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 from checking.check import Complaint, Scope
 from checking.package import View
 from checking.reading import JsonFault, read_json, shown
-from checking.rules import samples, shapes
-from checking.rules.comparison import LEDGER, Bodies, Comparison, Row, engine_of, ledgers_below
+from checking.rules import samples, shapes, shapes_attempt
+from checking.rules.comparison import LEDGER, Bodies, Cited, Comparison, Row, cited_by, engine_of, ledgers_below
 from checking.rules.index import Index, Table
 from checking.shape import Shape
 
@@ -31,9 +31,9 @@ REASONS = {
 def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
     """The three documents of an attempt and its ledgers."""
     wanted: List[Tuple[str, Shape]] = [
-        (folder + "/attempt.json", shapes.ATTEMPT),
+        (folder + "/attempt.json", shapes_attempt.ATTEMPT),
         (folder + "/samples.json", shapes.SAMPLES),
-        (folder + "/controls.json", shapes.CONTROLS),
+        (folder + "/controls.json", shapes_attempt.CONTROLS),
     ]
     return wanted + ledgers_below(view, folder)
 
@@ -68,26 +68,21 @@ class Attempt(Comparison):
             self.by_arm.setdefault("attempt" if row["arm"] is None else "?", []).append(row)
         self._answers = None
 
-    def cited(self) -> Iterator[Tuple[str, str, Optional[int]]]:
+    def cited(self) -> Iterator[Cited]:
+        told = self.path("attempt.json")
         for launch in self.data["launches"]:
             if launch["ready"] is not None:
-                at = self.path("attempt.json") + "#/launches"
+                at = (told, "/launches")
                 yield at, launch["ready"]["requestSha256"], None
                 yield at, launch["ready"]["responseSha256"], None
         if self.data["exact"] is not None and self.samples:
-            yield self.path("attempt.json") + "#/exact/requestSha256", self.data["exact"]["requestSha256"], None
-        for row in self.samples:
-            yield self.at(row), row["requestSha256"], row["requestBytes"]
-            yield self.at(row), row["responseSha256"], row["responseBytes"]
+            yield (told, "/exact/requestSha256"), self.data["exact"]["requestSha256"], None
+        yield from self.cited_by_samples()
         for key, rows in self.ledgers.items():
-            for row in rows:
-                if row["traffic"]:
-                    at = "%s#%d" % (self.ledger_names[key], row["sequence"])
-                    yield at, row["requestSha256"], row["requestBytes"]
-                    yield at, row["responseSha256"], row["responseBytes"]
+            yield from cited_by(self.ledger_names[key], "sequence", (row for row in rows if row["traffic"]))
         for one in self.controls:
             if one["kept"]:
-                yield "%s#%s" % (self.path("controls.json"), one["id"]), one["sha256"], one["bytes"]
+                yield (self.path("controls.json"), one["id"]), one["sha256"], one["bytes"]
 
     def classes(self) -> "Counter[str]":
         """How the stored answers classify."""
@@ -140,12 +135,12 @@ def hold_files(subject: Attempt) -> Iterator[Complaint]:
     workers = [one["alias"] for one in subject.data["workers"]]
     for name in subject.view.below(subject.folder):
         inner = name[cut:]
+        if inner.startswith("bodies/") and len(inner) == 71 and not inner[7:].strip("0123456789abcdef"):
+            continue
         if inner in ("attempt.json", "samples.json", "controls.json"):
             continue
         match = LEDGER.match(inner[8:]) if inner.startswith("ledgers/") else None
         if match and match.group(1) == "attempt" and match.group(2) in workers:
-            continue
-        if inner.startswith("bodies/") and len(inner) == 71 and not inner[7:].strip("0123456789abcdef"):
             continue
         yield (name, "a file that no attempt has", "documents, ledgers of its workers and bodies")
 
@@ -312,7 +307,7 @@ def hold_controls(subject: Attempt) -> Iterator[Complaint]:
 
 
 def _cited_elsewhere(subject: Attempt, name: str) -> bool:
-    return any(name == other for _, other, _ in subject.cited())
+    return any(name == other for _, other, _ in subject.citations())
 
 
 def hold_stored(subject: Attempt) -> Iterator[Complaint]:
@@ -322,7 +317,7 @@ def hold_stored(subject: Attempt) -> Iterator[Complaint]:
 
 def hold_cited(subject: Attempt) -> Iterator[Complaint]:
     """No body lies there that nothing cites; control receipts may cite theirs."""
-    cited = {name for _, name, _ in subject.cited()}
+    cited = {name for _, name, _ in subject.citations()}
     for rows in subject.ledgers.values():
         for row in rows:
             cited.update((row["requestSha256"], row["responseSha256"]))
@@ -384,7 +379,7 @@ TABLE = Table(
     key="attempts",
     parent=PARENT,
     kind="attempt",
-    shape=shapes.CONVERGED_INDEX,
+    shape=shapes_attempt.CONVERGED_INDEX,
     holding=" with an attempt",
     beside=("a file beside the attempts", "folders of attempts only"),
 )

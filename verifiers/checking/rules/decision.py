@@ -13,16 +13,13 @@ from checking.arithmetic import (
     LATENCY_REGRESSION,
     MEDIAN_IMPROVEMENT,
     MEMORY_REDUCTION,
-    ORDER,
-    REPETITIONS,
     TOKEN_VOLUME,
-    WORKERS,
-    Number,
     fraction,
     median,
     nearest_rank,
     written,
 )
+from checking.plan import ORDER, REPETITIONS, WORKERS, Number
 from checking.rules.agreement import date_sensitive
 from checking.rules.comparison import ARMS, Comparison, arm_id
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from checking.check import Mutation, Scope
-from checking.damage import Bench, sha256
+from checking.check import Scope
+from checking.damage import Bench
 from checking.package import View
 from checking.reading import read_json
 from checking.rules.comparison import Comparison, arm_id
@@ -122,31 +122,17 @@ def first(bench: Bench, wanted: Optional[Callable[[Desk], bool]] = None) -> Opti
     return None
 
 
-def lie(name: str, tell: Lie, wanted: Optional[Callable[[Desk], bool]] = None, decide: bool = False) -> Mutation:
-    """A coherent forgery of one comparison; with `decide` the decision is made to follow from the lie."""
-
-    def damage(bench: Bench) -> Optional[str]:
-        desk = first(bench, wanted)
-        if desk is None:
-            return None
-        told = tell(desk)
-        if told is None:
-            return None
-        if decide:
-            desk.redecide()
-        return "%s: %s" % (desk.folder, told)
-
-    return Mutation(name, damage)
-
-
-def of_kind(kind: str) -> Callable[[Desk], bool]:
-    """Wanted: a comparison of this kind."""
-    return lambda desk: bool(desk.load("comparison.json")["kind"] == kind)
-
-
-def with_decision(decision: str) -> Callable[[Desk], bool]:
-    """Wanted: a comparison with this decision."""
-    return lambda desk: bool(desk.load("decision.json")["decision"] == decision)
+def forge(tell: Lie, wanted: Optional[Callable[[Desk], bool]], decide: bool, bench: Bench) -> Optional[str]:
+    """Tell a lie of the first comparison that is wanted; with `decide` the decision is made to follow from the lie."""
+    desk = first(bench, wanted)
+    if desk is None:
+        return None
+    told = tell(desk)
+    if told is None:
+        return None
+    if decide:
+        desk.redecide()
+    return "%s: %s" % (desk.folder, told)
 
 
 def streaming(desk: Desk) -> bool:
@@ -164,36 +150,10 @@ def pick(rows: List[Row], arm: str = "r1-a", place: int = 0) -> Row:
     return main_rows(rows, arm)[place]
 
 
-def pointer(data: Any, steps: Tuple[Any, ...], value: Any) -> None:
-    """Set one value of a document."""
-    for step in steps[:-1]:
-        data = data[step]
-    data[steps[-1]] = value(data[steps[-1]]) if callable(value) else value
-
-
-def setting_to(
-    name: str, document: str, steps: Tuple[Any, ...], value: Any, decide: bool = False, wanted: Any = None
-) -> Mutation:
-    """A forgery that sets one value of one document (`value` may be a function of the old one)."""
-
-    def tell(desk: Desk) -> str:
-        with desk.edit(document) as data:
-            pointer(data, steps, value)
-        return "%s#/%s" % (document, "/".join(map(str, steps)))
-
-    return lie(name, tell, wanted, decide)
-
-
-__all__ = [
-    "Desk",
-    "first",
-    "lie",
-    "main_rows",
-    "of_kind",
-    "pick",
-    "pointer",
-    "setting_to",
-    "sha256",
-    "streaming",
-    "with_decision",
-]
+def set_value(document: str, steps: Tuple[Any, ...], value: Any, desk: Desk) -> str:
+    """Set one value of one document (`value` may be a function of the old one)."""
+    with desk.edit(document) as data:
+        for step in steps[:-1]:
+            data = data[step]
+        data[steps[-1]] = value(data[steps[-1]]) if callable(value) else value
+    return "%s#/%s" % (document, "/".join(map(str, steps)))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from contextlib import suppress
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from checking.check import Check, Complaint, Family, Mutation, Scope
-from checking.damage import Bench, sha256
+from checking.later import Later
 from checking.package import View
 from checking.reading import JsonFault, read_json, shown
-from checking.rules import shapes
+from checking.rules import shapes_inputs
 from checking.rules.comparison import peek
-from checking.rules.protocol import launch_values
+from checking.rules.launches import launch_values
 from checking.shape import Shape
+
+lies = Later("checking.rules.identities_lies")
 
 IDENTITIES = "model-identities.json"
 RECIPES = "recipes.json"
@@ -56,11 +59,11 @@ class Inputs:
 
 def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
     """Identities, recipes, and every profile, registry and rule file that is there."""
-    wanted: List[Tuple[str, Shape]] = [(IDENTITIES, shapes.MODEL_IDENTITIES), (RECIPES, shapes.RECIPES)]
-    wanted += [(name, shapes.MODEL) for name in view.below("models") if name.endswith(".json")]
-    wanted += [(name, shapes.RULE) for name in view.below("rules")]
+    wanted: List[Tuple[str, Shape]] = [(IDENTITIES, shapes_inputs.MODEL_IDENTITIES), (RECIPES, shapes_inputs.RECIPES)]
+    wanted += [(name, shapes_inputs.MODEL) for name in view.below("models") if name.endswith(".json")]
+    wanted += [(name, shapes_inputs.RULE) for name in view.below("rules")]
     found = [folder + "/manifest.json" for folder in view.folders("") if REGISTRY.match(folder + "/manifest.json")]
-    wanted += [(name, shapes.REGISTRY) for name in found if view.has(name)]
+    wanted += [(name, shapes_inputs.REGISTRY) for name in found if view.has(name)]
     return wanted
 
 
@@ -164,7 +167,7 @@ def hold_weights(subject: Inputs) -> Iterator[Complaint]:
 
 def token_hash(ids: List[int]) -> str:
     """The hash of token ids: their JSON list without blanks."""
-    return sha256(json.dumps(ids, separators=(",", ":")).encode())
+    return hashlib.sha256(json.dumps(ids, separators=(",", ":")).encode()).hexdigest()
 
 
 def _named(subject: Inputs, name: str, registry: Row) -> Iterator[Complaint]:
@@ -385,170 +388,30 @@ def hold_rules(subject: Inputs) -> Iterator[Complaint]:
                 yield (name, "address " + shown(url), "one of RFC 5737, RFC 3849 or RFC 2606")
 
 
-def _edit(document: str, name: str, change: Any) -> Mutation:
-    """A lie in one document; `change` says None when there is nothing of the kind."""
-
-    def damage(bench: Bench) -> Optional[str]:
-        if not bench.has(document):
-            return None
-        value = bench.load(document)
-        told = change(value)
-        if told is None:
-            return None
-        bench.store(document, value)
-        return "%s: %s" % (document, told)
-
-    return Mutation(name, damage)
-
-
-def _profile(change: Any, state: str = "") -> Any:
-    def apply(value: Any) -> Optional[str]:
-        one = next((one for one in value["profiles"] if not state or one["state"] == state), None)
-        if one is None:
-            return None
-        change(one)
-        return str(one["id"])
-
-    return apply
-
-
-def _recipe(change: Any, wanted: Any = lambda recipe: True) -> Any:
-    def apply(value: Any) -> Optional[str]:
-        one = next((one for one in value["recipes"] if wanted(one)), None)
-        if one is None:
-            return None
-        change(one)
-        return str(one["id"])
-
-    return apply
-
-
-def _append(folder: str, end: str, line: bytes) -> Any:
-    def damage(bench: Bench) -> Optional[str]:
-        name = next((name for name in bench.below(folder) if name.endswith(end)), None)
-        if name is not None:
-            bench.put(name, bench.read(name) + line)
-        return name
-
-    return damage
-
-
-def _first_of(folder: str, change: Any) -> Any:
-    def damage(bench: Bench) -> Optional[str]:
-        name = next((name for name in bench.below(folder) if name.endswith(".json")), None)
-        if name is None:
-            return None
-        with bench.edit(name) as value:
-            change(value)
-        return name
-
-    return damage
-
-
-def _registry(change: Any) -> Any:
-    def damage(bench: Bench) -> Optional[str]:
-        name = next((name for name in bench.below("") if REGISTRY.match(name)), None)
-        if name is None:
-            return None
-        value = bench.load(name)
-        if change(value) is None:
-            return None
-        bench.store(name, value)
-        return name
-
-    return damage
-
-
-def _open_gate(bench: Bench) -> Optional[str]:
-    """Write checksums for a profile that is not accessible."""
-    one = next((one for one in bench.load(IDENTITIES)["profiles"] if one["state"] != "accessible"), None)
-    if one is None:
-        return None
-    bench.put("weights/%s.sha256" % one["id"], b"0" * 64 + b"  model.safetensors\n")
-    return "weights/%s.sha256" % one["id"]
-
-
-def _promote(value: Any) -> Optional[str]:
-    if not value["candidates"]:
-        return None
-    value["candidates"][0]["profile"] = "unlisted"
-    return "unlisted"
-
-
-def _other_tokens(value: Any) -> Optional[str]:
-    if not value["probes"]:
-        return None
-    value["probes"][0]["expectedTokenIds"] = [*value["probes"][0]["expectedTokenIds"], 7]
-    return "a token more"
-
-
-def _renamed(key: str) -> Any:
-    def change(value: Any) -> str:
-        value[key] = "sglang" if value[key] != "sglang" else "vllm"
-        return key
-
-    return change
-
-
-def _launch_otherwise(wanted: Any) -> Any:
-    """Give a recipe an argument more, in its settings file too."""
-
-    def damage(bench: Bench) -> Optional[str]:
-        with bench.edit(RECIPES) as value:
-            one = next((one for one in value["recipes"] if wanted(one)), None)
-            if one is not None:
-                one["arguments"].append("--another")
-                bench.put(one["settingsFile"], settings_file(one))
-        return None if one is None else str(one["id"])
-
-    return damage
-
-
-def _set(key: str, new: Any) -> Any:
-    return lambda one: one.update({key: new})
-
-
-def _promote_incomplete(bench: Bench) -> Optional[str]:
-    """Let a recipe rest on a comparison that was never completed."""
-    names = [name for name in bench.below("results/incomplete") if name.endswith("/comparison.json")]
-    if not names or not bench.load(RECIPES)["recipes"]:
-        return None
-    told = bench.load(names[0])
-    with bench.edit(RECIPES) as value:
-        value["recipes"][0].update(comparison=told["comparison"], selected="candidate")
-    return "%s rests on %s" % (value["recipes"][0]["id"], told["comparison"])
-
-
 CHECKS = (
     Check(
         "model-files",
         "models/ holds the facts of model-identities.json",
         hold_models,
         (
-            _edit(IDENTITIES, "give a profile another revision", _profile(_set("revision", "f" * 40))),
-            Mutation(
-                "give a profile another licence in its own file",
-                _first_of("models", lambda v: v["profile"].update(license="mit-0")),
-            ),
+            Mutation("give a profile another revision", lies.other_revision),
+            Mutation("give a profile another licence in its own file", lies.other_licence),
         ),
     ),
     Check(
         "model-definition",
         "each profile's definition is there with its hash",
         hold_definitions,
-        (Mutation("alter a source definition", _append("source-definitions", "", b"# more\n")),),
+        (Mutation("alter a source definition", lies.alter_definition),),
     ),
     Check(
         "model-weights",
         "index and checksums are those of the profile",
         hold_weights,
         (
-            Mutation("alter a source index", _append("weights", ".source-index", b"\n")),
-            Mutation(
-                "add checksums of a file that the profile does not have",
-                _append("weights", ".sha256", b"0" * 64 + b"  extra.bin\n"),
-            ),
-            Mutation("write checksums for a profile that never ran", _open_gate),
+            Mutation("alter a source index", lies.alter_index),
+            Mutation("add checksums of a file that the profile does not have", lies.extra_checksums),
+            Mutation("write checksums for a profile that never ran", lies.open_gate),
         ),
     ),
     Check(
@@ -556,10 +419,10 @@ CHECKS = (
         "a registry's candidates, probes and token ids agree",
         hold_registries,
         (
-            Mutation("register an unlisted profile", _registry(_promote)),
-            Mutation("expect another token", _registry(_other_tokens)),
-            Mutation("register candidates for another engine", _registry(_renamed("engine"))),
-            Mutation("register candidates for another adapter", _registry(_renamed("adapter"))),
+            Mutation("register an unlisted profile", lies.register_unlisted),
+            Mutation("expect another token", lies.expect_another),
+            Mutation("register candidates for another engine", lies.other_engine),
+            Mutation("register candidates for another adapter", lies.other_adapter),
         ),
     ),
     Check(
@@ -567,8 +430,8 @@ CHECKS = (
         "a recipe is of a case that succeeded, in modes that an attempt bears",
         hold_recipes,
         (
-            _edit(RECIPES, "let a recipe permit a mode that nothing bears", _recipe(_set("modes", ["native-pd"]))),
-            _edit(RECIPES, "write a recipe for another profile", _recipe(_set("profile", "unlisted"))),
+            Mutation("let a recipe permit a mode that nothing bears", lies.other_mode),
+            Mutation("write a recipe for another profile", lies.other_profile),
         ),
     ),
     Check(
@@ -576,20 +439,9 @@ CHECKS = (
         "a selected value is the one that its comparison decided for",
         hold_selection,
         (
-            _edit(
-                RECIPES,
-                "select the other value",
-                _recipe(
-                    lambda one: one.update(selected="baseline" if one["selected"] == "candidate" else "candidate"),
-                    lambda one: one["comparison"] is not None,
-                ),
-            ),
-            _edit(
-                RECIPES,
-                "launch a recipe without its setting",
-                _recipe(_set("arguments", ["serve"]), lambda one: one["comparison"] is not None),
-            ),
-            Mutation("promote an incomplete comparison", _promote_incomplete),
+            Mutation("select the other value", lies.other_value),
+            Mutation("launch a recipe without its setting", lies.no_setting),
+            Mutation("promote an incomplete comparison", lies.promote_incomplete),
         ),
     ),
     Check(
@@ -597,13 +449,8 @@ CHECKS = (
         "a recipe's arguments are those of a launch that it cites",
         hold_launch,
         (
-            Mutation(
-                "launch a recipe otherwise than its comparison",
-                _launch_otherwise(lambda one: one["comparison"] is not None),
-            ),
-            Mutation(
-                "launch a recipe otherwise than its attempt", _launch_otherwise(lambda one: one["comparison"] is None)
-            ),
+            Mutation("launch a recipe otherwise than its comparison", lies.launch_unlike_comparison),
+            Mutation("launch a recipe otherwise than its attempt", lies.launch_unlike_attempt),
         ),
     ),
     Check(
@@ -611,39 +458,24 @@ CHECKS = (
         "a selected candidate says that it needs requalification",
         hold_requalification,
         (
-            _edit(
-                RECIPES,
-                "turn a recipe's requalification round",
-                _recipe(lambda one: one["requalification"].update(required=not one["requalification"]["required"])),
-            ),
-            _edit(
-                RECIPES,
-                "requalify by an attempt that is not there",
-                _recipe(lambda one: one["requalification"].update(attempt="nobody", required=False)),
-            ),
+            Mutation("turn a recipe's requalification round", lies.turn_requalification),
+            Mutation("requalify by an attempt that is not there", lies.requalify_by_nobody),
         ),
     ),
     Check(
         "settings-file",
         "every settings file follows from its recipe",
         hold_settings_files,
-        (Mutation("add a line to a settings file", _append("settings", ".env", b"EXTRA=1\n")),),
+        (Mutation("add a line to a settings file", lies.extra_line),),
     ),
     Check(
         "rule",
         "rules are of accepted modes and on documentation addresses",
         hold_rules,
         (
-            Mutation(
-                "route to an address in use", _first_of("rules", lambda v: v.update(listen="http://10.0.0.1:8080"))
-            ),
-            Mutation(
-                "route by another strategy",
-                _first_of(
-                    "rules", lambda v: v.update(strategy="direct" if v["strategy"] != "direct" else "round-robin")
-                ),
-            ),
-            Mutation("write another recipe into a rule", _first_of("rules", lambda v: v.update(recipe="another"))),
+            Mutation("route to an address in use", lies.address_in_use),
+            Mutation("route by another strategy", lies.other_strategy),
+            Mutation("write another recipe into a rule", lies.other_recipe),
         ),
     ),
 )

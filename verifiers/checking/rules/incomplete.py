@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any, Callable
+
 from checking.check import Check, Family, Mutation
-from checking.rules import aborted_lies, index, protocol, receipts, samples, unfinished
-from checking.rules import unfinished_lies as lies
-from checking.rules.unfinished_lies import lie
+from checking.later import Later
+from checking.rules import aborted, index, protocol, receipts, samples, unfinished
+
+lies = Later("checking.rules.unfinished_lies")
+
+
+def lie(name: str, tell: Callable[..., Any]) -> Mutation:
+    """A coherent forgery of the first incomplete comparison that has something of its kind."""
+    return Mutation(name, partial(lies.forge, tell))
+
 
 CHECKS = (
     Check(
@@ -18,13 +28,13 @@ CHECKS = (
         "incomplete-names",
         "every document names the run",
         unfinished.hold_names,
-        (lie("give an incomplete comparison another run", lies.on_data(lambda value: value.update(run="another"))),),
+        (lie("give an incomplete comparison another run", lies.other_run),),
     ),
     Check(
         "incomplete-arms",
         "the arms that were begun are the first of the plan",
         unfinished.hold_arms,
-        (lie("reverse the arms that were begun", lies.on_data(lies.swap_arms)),),
+        (lie("reverse the arms that were begun", lies.reverse_arms),),
     ),
     Check(
         "incomplete-offers",
@@ -32,10 +42,7 @@ CHECKS = (
         unfinished.hold_offers,
         (
             lie("drop an offer that has a sample", lies.drop_sampled),
-            lie(
-                "tell an offer as another phase's",
-                lies.on_offer(lambda one: one.update(phase="main"), lambda one: one["phase"] != "main"),
-            ),
+            lie("tell an offer as another phase's", lies.other_phase),
         ),
     ),
     Check(
@@ -50,40 +57,23 @@ CHECKS = (
         unfinished.hold_fates,
         (
             lie("call a timeout completed", lies.complete_partial),
-            lie(
-                "call a completed offer never started",
-                lies.on_offer(
-                    lambda one: one.update(fate="never-started", sample=False), lambda one: one["fate"] == "completed"
-                ),
-            ),
-            lie(
-                "call an offer completed that nobody answered",
-                lies.on_offer(lambda one: one.update(fate="completed"), lambda one: not one["sample"]),
-            ),
+            lie("call a completed offer never started", lies.never_started),
+            lie("call an offer completed that nobody answered", lies.complete_unanswered),
         ),
     ),
     Check(
         "incomplete-counts",
         "offers are completed, timed out, failed and never started, each counted",
         unfinished.hold_counts,
-        (lie("count an offer less", lambda desk: lies.miscount(desk)),),
+        (lie("count an offer less", lies.miscount),),
     ),
     Check(
         "incomplete-client",
         "the client's bytes are those of the sample",
         unfinished.hold_client,
         (
-            lie(
-                "lose the client's bytes of an offer",
-                lies.on_offer(
-                    lambda one: one.update(client=None),
-                    lambda one: one["client"] is not None and one["client"]["bytes"],
-                ),
-            ),
-            lie(
-                "give an offer another request",
-                lies.on_offer(lambda one: one.update(requestBytes=one["requestBytes"] + 1), lambda one: one["sample"]),
-            ),
+            lie("lose the client's bytes of an offer", lies.lose_client),
+            lie("give an offer another request", lies.other_request),
         ),
     ),
     Check(
@@ -91,17 +81,8 @@ CHECKS = (
         "the upstream bytes are those of the receipt",
         unfinished.hold_upstream,
         (
-            lie(
-                "call an upstream partial complete",
-                lies.on_offer(
-                    lambda one: one["upstream"].update(complete=True),
-                    lambda one: one["upstream"] is not None and not one["upstream"]["complete"],
-                ),
-            ),
-            lie(
-                "forget what upstream sent",
-                lies.on_offer(lambda one: one.update(upstream=None), lambda one: one["upstream"] is not None),
-            ),
+            lie("call an upstream partial complete", lies.complete_upstream),
+            lie("forget what upstream sent", lies.forget_upstream),
         ),
     ),
     Check(
@@ -135,42 +116,25 @@ CHECKS = (
         "incomplete-length",
         "every told length is that of the stored bytes",
         unfinished.hold_lengths,
-        (
-            lie(
-                "tell a response a byte longer",
-                lies.on_sample(lambda row: row.update(responseBytes=row["responseBytes"] + 1)),
-            ),
-        ),
+        (lie("tell a response a byte longer", lies.longer_response),),
     ),
     Check(
         "incomplete-class",
         "the classification follows from the stored bytes",
         samples.hold_classification,
-        (
-            lie(
-                "change a classification of an incomplete comparison",
-                lies.on_sample(
-                    lambda row: row.update(classification="CAPPED" if row["classification"] != "CAPPED" else "NORMAL")
-                ),
-            ),
-        ),
+        (lie("change a classification of an incomplete comparison", lies.other_class),),
     ),
     Check(
         "incomplete-tokens",
         "tokens are those of the stored body",
         samples.hold_tokens,
-        (
-            lie(
-                "tell more tokens in an incomplete comparison",
-                lies.on_sample(lambda row: row.update(completionTokens=999)),
-            ),
-        ),
+        (lie("tell more tokens in an incomplete comparison", lies.more_tokens),),
     ),
     Check(
         "incomplete-sequence",
         "the numbers of a ledger grow",
         receipts.hold_increasing,
-        (lie("number all receipts of a ledger one", lambda desk: lies.shift(desk)),),
+        (lie("number all receipts of a ledger one", lies.shift),),
     ),
     Check(
         "incomplete-request-id",
@@ -182,17 +146,17 @@ CHECKS = (
         "incomplete-timeline",
         "the moments that were reached stand in order",
         protocol.hold_timeline,
-        (lie("let an engine be ready before it began", lies.on_data(lambda value: lies.be_ready_early(value))),),
+        (lie("let an engine be ready before it began", lies.be_ready_early),),
     ),
     Check(
         "incomplete-reason",
         "what is whole is not incomplete, and an abort comes after its arms",
         unfinished.hold_reason,
-        (lie("abort before the beginning", lies.on_data(lies.abort_early)),),
+        (lie("abort before the beginning", lies.abort_early),),
     ),
     *(
-        Check(code, truth, hold, tuple(lie(name, tell) for name, tell in lies))
-        for code, truth, hold, lies in aborted_lies.ROWS
+        Check(code, truth, hold, tuple(lie(name, tell) for name, tell in told))
+        for code, truth, hold, told in aborted.ROWS
     ),
 )
 
@@ -202,31 +166,21 @@ INDEX_CHECKS = (
         "incomplete-index",
         "every incomplete comparison has one row of the index",
         index.hold_complete,
-        (lies.index_lie("drop an incomplete comparison from its index", lambda rows: rows.pop()),),
+        (Mutation("drop an incomplete comparison from its index", lies.drop_row, resealed=False),),
     ),
     Check(
         "incomplete-index-files",
         "the hashes of the index are those of the files",
         index.hold_files,
-        (
-            lies.index_lie(
-                "write another hash into the incomplete index", lambda rows: rows[0]["files"].update(offers="0" * 64)
-            ),
-        ),
+        (Mutation("write another hash into the incomplete index", lies.other_row_hash, resealed=False),),
     ),
     Check(
         "incomplete-index-rows",
         "a row says what was found",
         index.hold_rows,
         (
-            lies.index_lie(
-                "tell another reason in the incomplete index",
-                lambda rows: rows[0].update(reason="OPERATOR" if rows[0]["reason"] != "OPERATOR" else "DISK_FULL"),
-            ),
-            lies.index_lie(
-                "count more completed in the incomplete index",
-                lambda rows: rows[0]["counts"].update(completed=rows[0]["counts"]["completed"] + 1),
-            ),
+            Mutation("tell another reason in the incomplete index", lies.other_row_reason, resealed=False),
+            Mutation("count more completed in the incomplete index", lies.more_completed, resealed=False),
         ),
     ),
     Check(

@@ -9,27 +9,34 @@ from __future__ import annotations
 
 import json
 import os
-from decimal import Decimal
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 from checking.check import Check, Complaint, Family, Mutation, Scope
+from checking.later import Later
 from checking.package import View
 from checking.reading import JsonFault, read_json
-from checking.rules import lifecycle_coresidency as co
-from checking.rules import lifecycle_crash as crash
-from checking.rules import lifecycle_lora as lora
-from checking.rules import lifecycle_record as whole
-from checking.rules import lifecycle_selection as selection
-from checking.rules.lifecycle_damage import RECORDS, SINGLE, add, change, on_bytes, on_experiment, on_record, put
-from checking.rules.lifecycle_raw import EVIDENCE_CHECKS
-from checking.rules.lifecycle_shape import Fault, Shape
+from checking.rules.lifecycle_index import RECORDS
 
+if TYPE_CHECKING:
+    from checking.rules.lifecycle_shape import Fault, Shape
+
+whole, raw, lies, forged = map(
+    Later, ("checking.rules.lifecycle_" + one for one in ("record", "raw", "lies", "raw_lies"))
+)
+CO, CRASH, LORA, SELECTION = "co-residency", "crash", "lora", "selection"
+co, crash, lora, selection = map(
+    Later, ("checking.rules.lifecycle_" + one for one in ("coresidency", "crash", "lora", "selection"))
+)
+SINGLE, ROOM = "record.json", "evidence"
 JSON, SCHEMA = "lifecycle-json", "lifecycle-schema"
 _HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def load_shape() -> Shape:
     """The schema that lies beside the verifiers: in a package at the same height, in a checkout one above."""
+    from checking.rules.lifecycle_shape import Shape
+
     for folder in (_HERE, os.path.dirname(_HERE)):
         path = os.path.join(folder, "schemas", "lifecycle-record.schema.json")
         if os.path.isfile(path):
@@ -72,226 +79,149 @@ def _shape(subject: Subject) -> Iterator[Complaint]:
         yield "%s#%s" % (subject.name, place), found, expected
 
 
-def _on_record(rule: Callable[[Dict[str, Any]], Iterable[Fault]]) -> Callable[[Subject], Iterator[Complaint]]:
-    def hold(subject: Subject) -> Iterator[Complaint]:
-        for place, found, expected in rule(subject.record):
-            yield "%s#%s" % (subject.name, place), found, expected
+def _hold_rule(kind: str, rule: Any, subject: Subject) -> Iterator[Complaint]:
+    """A rule of whole records, or with a kind one of that kind's experiments."""
+    judged = whole.experiments(subject.record, kind) if kind else [("", subject.record)]
+    for base, value in judged:
+        for place, found, expected in rule(value):
+            yield "%s#%s%s" % (subject.name, base, place), found, expected
 
-    return hold
+
+def _hold_evidence(rule: Any, subject: Subject) -> Iterator[Complaint]:
+    """A rule of raw evidence, where there is any."""
+    return rule(subject) if subject.view.below(ROOM) else iter(())
 
 
-def _on_kind(kind: str, rule: Callable[[Dict[str, Any]], Iterable[Fault]]) -> Callable[[Subject], Iterator[Complaint]]:
-    def hold(subject: Subject) -> Iterator[Complaint]:
-        for base, experiment in whole.experiments(subject.record, kind):
-            for place, found, expected in rule(experiment):
-                yield "%s#%s%s" % (subject.name, base, place), found, expected
+class Row(Check):
+    """A check whose truth is the docstring of its rule, which is read when a record needs it, or the page of checks."""
 
-    return hold
+    __slots__ = ()
+
+    @property
+    def truth(self) -> str:
+        """The docstring of the rule, as one sentence."""
+        return _truth(self.hold.args[-1].function)  # type: ignore[attr-defined]
 
 
 def _truth(rule: Any) -> str:
     return " ".join(rule.__doc__.split()).rstrip(".")
 
 
-def _row(code: str, rule: Any, *mutations: Mutation, kind: str = "", also: Sequence[str] = ()) -> Check:
-    hold = _on_kind(kind, rule) if kind else _on_record(rule)
-    return Check(
-        "lifecycle-" + code, _truth(rule), hold, mutations, (SCHEMA,), tuple("lifecycle-" + one for one in also)
-    )
+def _row(code: str, rule: Any, *mutations: Mutation, kind: str = "") -> Check:
+    return Row("lifecycle-" + code, "", partial(_hold_rule, kind, rule), mutations, (SCHEMA,))
 
 
-def _twice(record: Dict[str, Any]) -> Optional[str]:
-    if len(record["experiments"]) < 2:
-        record["experiments"].append(json.loads(json.dumps(record["experiments"][0], default=float)))
-    record["experiments"][1]["id"] = record["experiments"][0]["id"]
-    return "/experiments/1/id"
+def _evidence(code: str, truth: str, rule: Any, *mutations: Mutation, needs: Tuple[str, ...] = ()) -> Check:
+    return Check("lifecycle-" + code, truth, partial(_hold_evidence, rule), mutations, (SCHEMA, *needs))
 
-
-def _other_day(record: Dict[str, Any]) -> str:
-    record["measured_on"] = "2026-02-30"
-    return "/measured_on 2026-02-30"
-
-
-def _move_link(experiment: Dict[str, Any]) -> Optional[str]:
-    for key, value in sorted(experiment["reproduction"].items()):
-        if key.endswith("_url"):
-            experiment["reproduction"][key] = value.replace("/blob/", "/blob/0", 1)
-            return str(key)
-    return None
-
-
-def _flip_listing(experiment: Dict[str, Any], at: int, alias: str, instead: str) -> Optional[str]:
-    ready = experiment["selected_residency_observations"][at]["ready_aliases"]
-    if alias not in ready:
-        return None
-    ready[:] = sorted([one for one in ready if one != alias] + ([instead] if instead else []))
-    return "listing %d: %s for %s" % (at, instead or "nothing", alias)
-
-
-def _both(experiment: Dict[str, Any], when: Any) -> Any:
-    """Move the recovery in its event and in its marker: to before the answer."""
-    experiment["measurements"]["recovery_complete_marker_after_crash_s"] = when
-    return when
-
-
-def _evict_recent(experiment: Dict[str, Any]) -> Optional[str]:
-    """In the first sequence let the second request push out what the first one brought."""
-    order, pinned = (
-        experiment["protocol"]["churn_request_order"],
-        set(experiment["protocol"]["preloaded_pinned_aliases"]),
-    )
-    rows = experiment["selected_residency_observations"]
-    at = next((number for number, row in enumerate(rows) if row["phase"] == "churn_1"), None)
-    if at is None or order[0] not in rows[at]["ready_aliases"]:
-        return None
-    older = [one for one in rows[at - 1]["ready_aliases"] if one not in pinned and one != order[0]]
-    if not older:
-        return None
-    return _flip_listing(experiment, at, order[0], older[0])
-
-
-def _drop_eviction(experiment: Dict[str, Any]) -> Optional[str]:
-    found = experiment.get("selected_pressure_events", [])
-    kept = [event for event in found if event["event"] != "evicted"]
-    experiment["selected_pressure_events"] = kept
-    return "without the eviction" if len(kept) < len(found) else None
-
-
-def _evict_the_pin(experiment: Dict[str, Any]) -> Optional[str]:
-    for event in experiment.get("selected_pressure_events", []):
-        if event["event"] == "evicted":
-            event["resident_models"] = []
-            return "no model resident after the eviction"
-    return None
-
-
-def _load_early(experiment: Dict[str, Any]) -> Optional[str]:
-    for event in experiment.get("selected_pressure_events", []):
-        if event["event"] == "evicted":
-            event["resident_models"].append(experiment["protocol"]["next_load_model"])
-            return "the next model resident at the eviction"
-    return None
-
-
-_CO, _CRASH, _LORA, _SELECTION = "co-residency", "crash", "lora", "selection"
-_M, _P = "measurements/", "protocol/"
-_EVENTS, _SEEN = "selected_lifecycle_events/", "selected_residency_observations/"
 
 RECORD_ROWS = (
-    _row("date", whole.date_is_real, on_record("move the day out of the calendar", _other_day)),
-    _row("ids", whole.ids_are_unique, on_record("give two experiments one id", _twice)),
-    _row("limitations", whole.limitations_are_stated, put("", "blank a limitation", "limitations/0", "  ")),
-    _row("source-links", whole.code_urls_pin_the_source, on_experiment("", "move a link off its commit", _move_link)),
-    _row("model-links", whole.model_urls_pin_the_revision, put("", "change a revision", "models/0/revision", "0" * 40)),
-    _row("models-agree", whole.models_agree, add(_CRASH, "give one model another budget than elsewhere", "models/0/kv_token_budget", 1)),
-    _row("device", whole.device_is_named, put("", "claim a second GPU", "hardware/gpu_count", 2)),
-    _row("runs", whole.runs_are_counted, put("", "claim a second run", _P + "recorded_completed_runs", 2)),
-    _row("retained", whole.evidence_is_named, change("", "retain one file under two names", "retained_evidence_sha256/raw_events", lambda _, one: next((value for key, value in one["retained_evidence_sha256"].items() if key != "raw_events"), None))),
-    _row("words", whole.words_agree_with_figures, add(_CRASH, "shorten the cooldown against the text", _P + "cooldown_s", -1), change(_CRASH, "shorten the advice to retry against the text", _P + "retry_after_s", lambda old, _: old + 7)),
+    _row("date", whole.date_is_real, Mutation("move the day out of the calendar", lies.move_day_out_of_calendar)),
+    _row("ids", whole.ids_are_unique, Mutation("give two experiments one id", lies.give_two_experiments_one_id)),
+    _row("limitations", whole.limitations_are_stated, Mutation("blank a limitation", lies.blank_limitation)),
+    _row("source-links", whole.code_urls_pin_the_source, Mutation("move a link off its commit", lies.move_link_off_its_commit)),
+    _row("model-links", whole.model_urls_pin_the_revision, Mutation("change a revision", lies.change_revision)),
+    _row("models-agree", whole.models_agree, Mutation("give one model another budget than elsewhere", lies.give_one_model_another_budget)),
+    _row("device", whole.device_is_named, Mutation("claim a second GPU", lies.claim_second_gpu)),
+    _row("runs", whole.runs_are_counted, Mutation("claim a second run", lies.claim_second_run)),
+    _row("retained", whole.evidence_is_named, Mutation("retain one file under two names", lies.retain_one_file_under_two_names)),
+    _row("words", whole.words_agree_with_figures, Mutation("shorten the cooldown against the text", lies.shorten_cooldown_against_text), Mutation("shorten the advice to retry against the text", lies.shorten_advice_to_retry_against_text)),
 )  # fmt: skip
 CO_ROWS = (
-    _row("rounds", co.rounds_hold_their_requests, add(_CO, "claim a round more", _P + "co_residency_rounds", 1), kind=_CO),
-    _row("requests", co.requests_are_counted, add(_CO, "claim a request more", _M + "successful_guard_requests", 1), kind=_CO),
-    _row("alternation", co.rounds_alternate, change(_CO, "let one model answer twice in a round", "selected_samples/1/model", lambda _, one: one["selected_samples"][0]["model"]), kind=_CO),
-    _row("resident-count", co.residents_are_counted, add(_CO, "count a resident model more", "selected_samples/2/resident_model_count", 1), kind=_CO),
-    _row("co-resident", co.residents_are_all, add(_CO, "claim a co-resident model more", _M + "co_resident_models", 1), kind=_CO),
-    _row("reservation-steady", co.reservations_stay, change(_CO, "lower one reservation in one sample", "selected_samples/2/admission_reservations_bytes", lambda old, _: {name: value - 1 for name, value in old.items()}), kind=_CO),
-    _row("reservation-sum", co.reservations_sum, add(_CO, "shave the sum of the reservations", _M + "sum_admission_reservations_bytes", -1), kind=_CO),
-    _row("device-free", co.free_is_that_of_the_samples, add(_CO, "add to the free bytes", _M + "device_free_bytes_with_both_models", 1), kind=_CO),
-    _row("device-bounds", co.samples_fit_the_device, change(_CO, "report memory 0 used", "selected_samples/0/device_free_bytes", lambda _, one: one["hardware"]["reported_device_total_bytes"]), kind=_CO),
-    _row("device-used", co.used_is_total_minus_free, add(_CO, "shave the used bytes", _M + "device_used_bytes_with_both_models", -1), kind=_CO),
-    _row("gib", co.gib_is_from_bytes, add(_CO, "shave the GiB", _M + "device_used_gib_with_both_models", "-0.0001"), kind=_CO),
-    _row("kv-capacity", co.capacities_are_the_budgets, change(_CO, "raise a KV capacity", _M + "kv_token_capacities", lambda old, _: {name: value + 1 for name, value in old.items()}), kind=_CO),
-    _row("pressure", co.pressure_is_below_the_reservation, change(_CO, "leave free what the next load needs", _M + "forced_pressure_free_bytes", lambda _, one: one["measurements"]["next_load_reservation_bytes"]), kind=_CO),
-    _row("next-load", co.next_load_is_a_model, change(_CO, "claim a reservation larger than the device", _M + "next_load_reservation_bytes", lambda _, one: one["hardware"]["reported_device_total_bytes"] + 1), kind=_CO),
-    _row("pressure-order", co.pressure_is_in_order, on_experiment(_CO, "leave the eviction out", _drop_eviction), kind=_CO),
-    _row("pressure-figures", co.pressure_figures_are_the_events, add(_CO, "shave the pressure in its event", "selected_pressure_events/1/device_free_bytes", -1), kind=_CO),
-    _row("evicted-first", co.eviction_comes_before_the_load, on_experiment(_CO, "load before the eviction", _load_early), kind=_CO),
-    _row("pin", co.pin_is_kept, on_experiment(_CO, "evict the pinned model too", _evict_the_pin), kind=_CO),
+    _row("rounds", co.rounds_hold_their_requests, Mutation("claim a round more", lies.claim_round_more), kind=CO),
+    _row("requests", co.requests_are_counted, Mutation("claim a request more", lies.claim_request_more), kind=CO),
+    _row("alternation", co.rounds_alternate, Mutation("let one model answer twice in a round", lies.let_one_model_answer_twice_in_round), kind=CO),
+    _row("resident-count", co.residents_are_counted, Mutation("count a resident model more", lies.count_resident_model_more), kind=CO),
+    _row("co-resident", co.residents_are_all, Mutation("claim a co-resident model more", lies.claim_co_resident_model_more), kind=CO),
+    _row("reservation-steady", co.reservations_stay, Mutation("lower one reservation in one sample", lies.lower_one_reservation_in_one_sample), kind=CO),
+    _row("reservation-sum", co.reservations_sum, Mutation("shave the sum of the reservations", lies.shave_sum_of_reservations), kind=CO),
+    _row("device-free", co.free_is_that_of_the_samples, Mutation("add to the free bytes", lies.add_to_free_bytes), kind=CO),
+    _row("device-bounds", co.samples_fit_the_device, Mutation("report memory 0 used", lies.report_memory_0_used), kind=CO),
+    _row("device-used", co.used_is_total_minus_free, Mutation("shave the used bytes", lies.shave_used_bytes), kind=CO),
+    _row("gib", co.gib_is_from_bytes, Mutation("shave the GiB", lies.shave_gib), kind=CO),
+    _row("kv-capacity", co.capacities_are_the_budgets, Mutation("raise a KV capacity", lies.raise_kv_capacity), kind=CO),
+    _row("pressure", co.pressure_is_below_the_reservation, Mutation("leave free what the next load needs", lies.leave_free_what_next_load_needs), kind=CO),
+    _row("next-load", co.next_load_is_a_model, Mutation("claim a reservation larger than the device", lies.claim_reservation_larger_than_device), kind=CO),
+    _row("pressure-order", co.pressure_is_in_order, Mutation("leave the eviction out", lies.leave_eviction_out), kind=CO),
+    _row("pressure-figures", co.pressure_figures_are_the_events, Mutation("shave the pressure in its event", lies.shave_pressure_in_its_event), kind=CO),
+    _row("evicted-first", co.eviction_comes_before_the_load, Mutation("load before the eviction", lies.load_before_eviction), kind=CO),
+    _row("pin", co.pin_is_kept, Mutation("evict the pinned model too", lies.evict_pinned_model_too), kind=CO),
 )  # fmt: skip
 CRASH_ROWS = (
-    _row("parties", crash.crash_parties_are_models, change(_CRASH, "let the healthy model be the victim", _P + "victim_model", lambda _, one: one["protocol"]["pinned_healthy_model"]), kind=_CRASH),
-    _row("phases", crash.phases_are_as_requested, add(_CRASH, "drop a sample before the crash", _M + "phase_counts/before", -1), kind=_CRASH),
-    _row("phase-sum", crash.phases_sum, add(_CRASH, "claim a healthy request more", _M + "healthy_requests_total", 1), kind=_CRASH),
-    _row("healthy", crash.healthy_requests_succeed, add(_CRASH, "let one healthy request fail", _M + "healthy_requests_successful", -1), kind=_CRASH),
-    _row("event-order", crash.events_are_in_order, change(_CRASH, "swap detection and the first request", "selected_lifecycle_events", lambda old, _: [old[0], old[2], old[1], *old[3:]]), kind=_CRASH),
-    _row("crashes", crash.crashes_are_counted, add(_CRASH, "claim a second crash", _P + "crashes", 1), kind=_CRASH),
-    _row("markers", crash.markers_are_the_events, add(_CRASH, "shave the detection time", _M + "detection_after_crash_s", "-0.01"), kind=_CRASH),
-    _row("recovery-limit", crash.recovery_is_in_time, change(_CRASH, "set the limit below the recovery", _P + "recovery_timeout_s", lambda _, one: one["measurements"]["recovery_complete_marker_after_crash_s"] / 2), kind=_CRASH),
-    _row("deadline", crash.deadline_holds_the_run, change(_CRASH, "set the deadline below the window", _P + "harness_deadline_s", lambda _, one: one["measurements"]["during_phase_window_relative_to_crash_s"]["last_response"] / 2), kind=_CRASH),
-    _row("window", crash.window_brackets_the_recovery, change(_CRASH, "end the window before the recovery", _M + "during_phase_window_relative_to_crash_s/last_response", lambda _, one: one["measurements"]["recovery_complete_marker_after_crash_s"] - Decimal("0.001")), kind=_CRASH),
-    _row("window-pauses", crash.window_holds_its_pauses, change(_CRASH, "lengthen the pause beyond the window", _P + "pause_between_healthy_requests_s", lambda _, one: one["measurements"]["during_phase_window_relative_to_crash_s"]["last_response"] + 1), kind=_CRASH),
-    _row("statuses", crash.statuses_tell_the_recovery, change(_CRASH, "answer 200 during the cooldown", _EVENTS + "2/response_statuses", lambda old, _: [200]), kind=_CRASH),
-    _row("reloads", crash.reloads_are_counted, add(_CRASH, "claim a second reload", _M + "successful_reloads", 1), kind=_CRASH),
-    _row("cooldown", crash.cooldown_is_respected, change(_CRASH, "lengthen the cooldown beyond the recovery", _P + "cooldown_s", lambda _, one: one["measurements"]["recovery_complete_marker_after_crash_s"] + 1), kind=_CRASH),
-    _row("retries", crash.retries_take_their_time, change(_CRASH, "try more often than Retry-After allows", _EVENTS + "3/response_statuses", lambda old, _: [503] * 500 + old), kind=_CRASH),
-    _row("recovered", crash.detection_precedes_the_error, change(_CRASH, "mark the recovery before the answer", _EVENTS + "-1/seconds_after_crash", lambda old, one: _both(one, old - 1)), kind=_CRASH),
+    _row("parties", crash.crash_parties_are_models, Mutation("let the healthy model be the victim", lies.let_healthy_model_be_victim), kind=CRASH),
+    _row("phases", crash.phases_are_as_requested, Mutation("drop a sample before the crash", lies.drop_sample_before_crash), kind=CRASH),
+    _row("phase-sum", crash.phases_sum, Mutation("claim a healthy request more", lies.claim_healthy_request_more), kind=CRASH),
+    _row("healthy", crash.healthy_requests_succeed, Mutation("let one healthy request fail", lies.let_one_healthy_request_fail), kind=CRASH),
+    _row("event-order", crash.events_are_in_order, Mutation("swap detection and the first request", lies.swap_detection_and_first_request), kind=CRASH),
+    _row("crashes", crash.crashes_are_counted, Mutation("claim a second crash", lies.claim_second_crash), kind=CRASH),
+    _row("markers", crash.markers_are_the_events, Mutation("shave the detection time", lies.shave_detection_time), kind=CRASH),
+    _row("recovery-limit", crash.recovery_is_in_time, Mutation("set the limit below the recovery", lies.set_limit_below_recovery), kind=CRASH),
+    _row("deadline", crash.deadline_holds_the_run, Mutation("set the deadline below the window", lies.set_deadline_below_window), kind=CRASH),
+    _row("window", crash.window_brackets_the_recovery, Mutation("end the window before the recovery", lies.end_window_before_recovery), kind=CRASH),
+    _row("window-pauses", crash.window_holds_its_pauses, Mutation("lengthen the pause beyond the window", lies.lengthen_pause_beyond_window), kind=CRASH),
+    _row("statuses", crash.statuses_tell_the_recovery, Mutation("answer 200 during the cooldown", lies.answer_200_during_cooldown), kind=CRASH),
+    _row("reloads", crash.reloads_are_counted, Mutation("claim a second reload", lies.claim_second_reload), kind=CRASH),
+    _row("cooldown", crash.cooldown_is_respected, Mutation("lengthen the cooldown beyond the recovery", lies.lengthen_cooldown_beyond_recovery), kind=CRASH),
+    _row("retries", crash.retries_take_their_time, Mutation("try more often than Retry-After allows", lies.try_too_often), kind=CRASH),
+    _row("recovered", crash.detection_precedes_the_error, Mutation("mark the recovery before the answer", lies.mark_recovery_before_answer), kind=CRASH),
 )  # fmt: skip
 LORA_ROWS = (
-    _row("kinds", lora.kinds_are_the_models, on_experiment(_LORA, "claim another run of an engine", lambda one: str(one["protocol"]["engine_runs"].update({key: value + 1 for key, value in one["protocol"]["engine_runs"].items()}))), kind=_LORA),
-    _row("aliases", lora.aliases_are_declared, change(_LORA, "request an alias that is not declared", _P + "churn_request_order/0", lambda old, _: "z"), kind=_LORA),
-    _row("listing-phases", lora.phases_are_complete, change(_LORA, "drop the last listing", "selected_residency_observations", lambda old, _: old[:-1]), kind=_LORA),
-    _row("listing-start", lora.start_is_as_declared, change(_LORA, "start with an adapter ready", _SEEN + "0/ready_aliases", lambda old, one: sorted([*old, one["protocol"]["dynamic_aliases"][-1]])), kind=_LORA),
-    _row("capacity", lora.capacity_is_kept, change(_LORA, "list an adapter above the capacity", _SEEN + "4/ready_aliases", lambda old, one: sorted(set(old) | set(one["protocol"]["dynamic_aliases"]))), kind=_LORA),
-    _row("pinned-adapter", lora.pins_are_resident, on_experiment(_LORA, "forget the pin in a listing", lambda one: _flip_listing(one, 4, one["protocol"]["preloaded_pinned_aliases"][0], "")), kind=_LORA),
-    _row("requested", lora.requested_is_resident, on_experiment(_LORA, "leave the requested adapter out", lambda one: _flip_listing(one, 3, one["protocol"]["churn_request_order"][0], "")), kind=_LORA),
-    _row("least-recent", lora.least_recent_is_evicted, on_experiment(_LORA, "evict the most recently used", _evict_recent), kind=_LORA),
-    _row("served-again", lora.evicted_are_served_again, change(_LORA, "claim one alias fewer served again", _M + "dynamic_aliases_evicted_and_served_again", lambda old, _: old[:-1]), kind=_LORA),
-    _row("cold-loads", lora.cold_loads_are_of_loaded, change(_LORA, "leave out a cold load", _M + "cold_loading_503_then_success_aliases", lambda old, _: old[:-1] or None), change(_LORA, "leave out a refusal", _M + "evicted_aliases_refused", lambda old, _: old[:-1] or None), kind=_LORA),
-    _row("undeclared", lora.undeclared_is_refused, put(_LORA, "let the caller be told another fault", _M + "undeclared_adapter_status", 429), kind=_LORA),
-    _row("slots", lora.slots_hold_both, put(_LORA, "leave one slot", _P + "actual_generation_gpu_slots", 1), kind=_LORA),
-    _row("vectors", lora.vectors_have_a_shape, on_experiment(_LORA, "leave the shape of the vectors out", lambda one: None if one["protocol"].pop("embedding_raw_vector_shape", None) is None else "no shape"), kind=_LORA),
-    _row("lora-figures", lora.figures_come_whole, on_experiment(_LORA, "leave a drift out", lambda one: None if (one["measurements"].pop("embedding_warm_repeat_max_abs", None), one["measurements"].pop("observed_warm_generation_probability_delta", None)) == (None, None) else "no drift"), kind=_LORA),
-    _row("effect", lora.effects_are_above_threshold, change(_LORA, "raise the threshold above the effect", _P + "effect_thresholds/embedding_max_abs", lambda _, one: one["measurements"].get("embedding_a_vs_b_max_abs")), put(_LORA, "shave an effect to nothing", _M + "generation_a_vs_b_probability_delta", "=0"), kind=_LORA),
-    _row("effect-drift", lora.effects_are_above_drift, change(_LORA, "raise a control drift to the effect", _M + "embedding_warm_repeat_max_abs", lambda _, one: one["measurements"]["embedding_a_vs_b_max_abs"]), change(_LORA, "raise a probability drift to the effect", _M + "generation_warm_repeat_probability_delta", lambda _, one: one["measurements"]["generation_a_vs_b_probability_delta"]), kind=_LORA),
-    _row("triangle", lora.effects_are_one_geometry, change(_LORA, "stretch one distance", _M + "embedding_a_vs_b_max_abs", lambda old, _: 10 * old), change(_LORA, "stretch one probability", _M + "generation_a_vs_b_probability_delta", lambda old, _: 10 * old + 10), kind=_LORA),
-    _row("drift", lora.drifts_are_below_limits, put(_LORA, "let the embedding drift", _M + "embedding_reset_after_churn_max_abs", "=0.001"), put(_LORA, "let the probability drift", _M + "observed_warm_generation_probability_delta", "=0.01"), kind=_LORA),
+    _row("kinds", lora.kinds_are_the_models, Mutation("claim another run of an engine", lies.claim_another_run_of_engine), kind=LORA),
+    _row("aliases", lora.aliases_are_declared, Mutation("request an alias that is not declared", lies.request_alias_that_is_not_declared), kind=LORA),
+    _row("listing-phases", lora.phases_are_complete, Mutation("drop the last listing", lies.drop_last_listing), kind=LORA),
+    _row("listing-start", lora.start_is_as_declared, Mutation("start with an adapter ready", lies.start_with_adapter_ready), kind=LORA),
+    _row("capacity", lora.capacity_is_kept, Mutation("list an adapter above the capacity", lies.list_adapter_above_capacity), kind=LORA),
+    _row("pinned-adapter", lora.pins_are_resident, Mutation("forget the pin in a listing", lies.forget_pin_in_listing), kind=LORA),
+    _row("requested", lora.requested_is_resident, Mutation("leave the requested adapter out", lies.leave_requested_adapter_out), kind=LORA),
+    _row("least-recent", lora.least_recent_is_evicted, Mutation("evict the most recently used", lies.evict_most_recently_used), kind=LORA),
+    _row("served-again", lora.evicted_are_served_again, Mutation("claim one alias fewer served again", lies.claim_one_alias_fewer_served_again), kind=LORA),
+    _row("cold-loads", lora.cold_loads_are_of_loaded, Mutation("leave out a cold load", lies.leave_out_cold_load), Mutation("leave out a refusal", lies.leave_out_refusal), kind=LORA),
+    _row("undeclared", lora.undeclared_is_refused, Mutation("let the caller be told another fault", lies.let_caller_be_told_another_fault), kind=LORA),
+    _row("slots", lora.slots_hold_both, Mutation("leave one slot", lies.leave_one_slot), kind=LORA),
+    _row("vectors", lora.vectors_have_a_shape, Mutation("leave the shape of the vectors out", lies.leave_shape_of_vectors_out), kind=LORA),
+    _row("lora-figures", lora.figures_come_whole, Mutation("leave a drift out", lies.leave_drift_out), kind=LORA),
+    _row("effect", lora.effects_are_above_threshold, Mutation("raise the threshold above the effect", lies.raise_threshold_above_effect), Mutation("shave an effect to nothing", lies.shave_effect_to_nothing), kind=LORA),
+    _row("effect-drift", lora.effects_are_above_drift, Mutation("raise a control drift to the effect", lies.raise_control_drift_to_effect), Mutation("raise a probability drift to the effect", lies.raise_probability_drift_to_effect), kind=LORA),
+    _row("triangle", lora.effects_are_one_geometry, Mutation("stretch one distance", lies.stretch_one_distance), Mutation("stretch one probability", lies.stretch_one_probability), kind=LORA),
+    _row("drift", lora.drifts_are_below_limits, Mutation("let the embedding drift", lies.let_embedding_drift), Mutation("let the probability drift", lies.let_probability_drift), kind=LORA),
 )  # fmt: skip
-
-_TURN, _UNDECLARED = "selected_turns/", "measurements/undeclared_adapter/"
-
-
-def _warm_again(old: Any, one: Dict[str, Any]) -> Any:
-    return [200] if len(old) > 1 else [503, 200]
-
-
-def _shorten_texts(one: Dict[str, Any]) -> Optional[str]:
-    """Hide that nothing refused the undeclared adapter."""
-    kept = [text for text in one["limitations"] if "undeclared" not in text]
-    said = "no limitation of it" if len(kept) < len(one["limitations"]) else None
-    one["limitations"] = kept
-    return said
 
 
 SELECTION_ROWS = (
-    _row("selection-model", selection.selection_is_of_one_model, change(_SELECTION, "measure the other kind", _P + "effect_measure", lambda old, _: next(one for one in ("embedding-max-abs", "first-token-probability") if one != old)), kind=_SELECTION),
-    _row("selection-aliases", selection.selection_aliases_are_declared, change(_SELECTION, "give two adapters one seed", _P + "fixture_seeds", lambda old, _: dict.fromkeys(old, 1)), kind=_SELECTION),
-    _row("selection-turns", selection.turns_are_the_order, change(_SELECTION, "drop the last turn", "selected_turns", lambda old, _: old[:-1]), kind=_SELECTION),
-    _row("selection-requests", selection.requests_are_counted, add(_SELECTION, "claim an answer more", _M + "requests_answered", 1), kind=_SELECTION),
-    _row("selection-residency", selection.residency_agrees_with_statuses, change(_SELECTION, "tell a cold turn as a warm one", _TURN + "0/statuses", _warm_again), kind=_SELECTION),
-    _row("selection-capacity", selection.residency_is_its_kind, add(_SELECTION, "claim room for one more", _P + "resident_adapter_capacity", 1), kind=_SELECTION),
-    _row("selection-evicted", selection.evictions_are_the_turns, change(_SELECTION, "claim another adapter evicted and served again", _M + "evicted_and_served_again", lambda old, one: old[1:] if old else one["protocol"]["declared_aliases"][:1]), kind=_SELECTION),
-    _row("selection-effects", selection.effects_are_the_turns, add(_SELECTION, "stretch the effect of a later turn", _TURN + "-1/effect", "0.5"), kind=_SELECTION),
-    _row("selection-effect", selection.selection_changes_the_answer, put(_SELECTION, "shave the smallest effect to nothing", _M + "smallest_effect_between_aliases", "=0"), kind=_SELECTION),
-    _row("selection-triangle", selection.aliases_are_one_geometry, change(_SELECTION, "stretch the smallest effect", _M + "smallest_effect_between_aliases", lambda old, _: 10 * old + 10), kind=_SELECTION),
-    _row("selection-base", selection.base_comes_back, put(_SELECTION, "let the base drift", _M + "reset_drift", "=0.01"), kind=_SELECTION),
-    _row("selection-cosine", selection.cosines_fit_the_distances, put(_SELECTION, "let the controls turn by a right angle", _M + "largest_control_cosine_distance", "=1"), kind=_SELECTION),
-    _row("selection-undeclared", selection.undeclared_is_told_truly, put(_SELECTION, "claim that the undeclared was refused", _UNDECLARED + "outcome", "refused"), on_experiment(_SELECTION, "leave the limitation out", _shorten_texts), kind=_SELECTION),
+    _row("selection-model", selection.selection_is_of_one_model, Mutation("measure the other kind", lies.measure_other_kind), kind=SELECTION),
+    _row("selection-aliases", selection.selection_aliases_are_declared, Mutation("give two adapters one seed", lies.give_two_adapters_one_seed), kind=SELECTION),
+    _row("selection-turns", selection.turns_are_the_order, Mutation("drop the last turn", lies.drop_last_turn), kind=SELECTION),
+    _row("selection-requests", selection.requests_are_counted, Mutation("claim an answer more", lies.claim_answer_more), kind=SELECTION),
+    _row("selection-residency", selection.residency_agrees_with_statuses, Mutation("tell a cold turn as a warm one", lies.tell_cold_turn_as_warm_one), kind=SELECTION),
+    _row("selection-capacity", selection.residency_is_its_kind, Mutation("claim room for one more", lies.claim_room_for_one_more), kind=SELECTION),
+    _row("selection-evicted", selection.evictions_are_the_turns, Mutation("claim another adapter evicted and served again", lies.claim_another_adapter_evicted), kind=SELECTION),
+    _row("selection-effects", selection.effects_are_the_turns, Mutation("stretch the effect of a later turn", lies.stretch_effect_of_later_turn), kind=SELECTION),
+    _row("selection-effect", selection.selection_changes_the_answer, Mutation("shave the smallest effect to nothing", lies.shave_smallest_effect_to_nothing), kind=SELECTION),
+    _row("selection-triangle", selection.aliases_are_one_geometry, Mutation("stretch the smallest effect", lies.stretch_smallest_effect), kind=SELECTION),
+    _row("selection-base", selection.base_comes_back, Mutation("let the base drift", lies.let_base_drift), kind=SELECTION),
+    _row("selection-cosine", selection.cosines_fit_the_distances, Mutation("let the controls turn by a right angle", lies.let_controls_turn_by_right_angle), kind=SELECTION),
+    _row("selection-undeclared", selection.undeclared_is_told_truly, Mutation("claim that the undeclared was refused", lies.claim_that_undeclared_was_refused), Mutation("leave the limitation out", lies.leave_limitation_out), kind=SELECTION),
 )  # fmt: skip
 
 
-def _nothing(data: bytes) -> bytes:
-    return data.replace(b'"schema_version"', b'"schema_version": 1, "schema_version"', 1)
-
-
 FIRST_ROWS = (
-    Check(JSON, _truth(_json), _json, (on_bytes("write a key twice", _nothing), on_bytes("cut the last byte off", lambda data: data.rstrip()[:-1]), on_bytes("put a byte order mark first", lambda data: b"\xef\xbb\xbf" + data))),
+    Check(JSON, _truth(_json), _json, (Mutation("write a key twice", lies.write_key_twice), Mutation("cut the last byte off", lies.cut_last_byte_off), Mutation("put a byte order mark first", lies.put_byte_order_mark_first))),
     Check(SCHEMA, _truth(_shape), _shape, (
-        on_record("add a key that is not known", lambda one: str(one.update({"reviewed": True}))),
-        on_experiment("", "say no limitation", lambda one: str(one.update({"limitations": []}))),
-        put("", "write a hash in capitals", "retained_evidence_sha256/raw_events", "A" * 64),
-        on_experiment(_CO, "deny that process ids stayed", lambda one: str(one["measurements"].update({"each_engine_pid_unchanged": False}))),
+        Mutation("add a key that is not known", lies.add_key_that_is_not_known),
+        Mutation("say no limitation", lies.say_no_limitation),
+        Mutation("write a hash in capitals", lies.write_hash_in_capitals),
+        Mutation("deny that process ids stayed", lies.deny_that_process_ids_stayed),
     ), (JSON,)),
+)  # fmt: skip
+
+EVIDENCE_CHECKS = (
+    _evidence("evidence-hash", "every retained file has the hash that the record gives for it", raw.hold_hashes, Mutation("add a byte to the raw events", forged.add_byte_to_raw_events)),
+    _evidence("evidence-files", "a bundle holds every retained file and no other", raw.hold_files, Mutation("take the report away", forged.take_report_away)),
+    _evidence("evidence-sources", "digest and number of the sources are those of the manifest", raw.hold_manifest, Mutation("leave a source out of the manifest", forged.leave_source_out_of_manifest)),
+    _evidence("evidence-bundle", "the bundle's list names the other files with their hashes", raw.hold_bundle, Mutation("list nothing in the bundle", forged.list_nothing_in_bundle)),
+    _evidence("raw-events", "raw events are whole, in order of time, from start to end", raw.hold_form, Mutation("let time go back", forged.let_time_go_back), Mutation("cut the last event off", forged.cut_last_event_off)),
+    _evidence("raw-figures", "every figure is what the raw events give", raw.hold_figures, Mutation("alter one raw event and make every hash true again", forged.alter_one_raw_event_and_make_every_hash_true_again), needs=("lifecycle-raw-events",)),
+    _evidence("evidence-report", "the report repeats the record", raw.hold_report, Mutation("confess a fault in the report", forged.confess_fault_in_report)),
 )  # fmt: skip
 
 

@@ -8,31 +8,28 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 from checking import command
 from checking.check import Report, judge, table
 from checking.command import BLIND, REJECTED, UNREADABLE, VERIFIED, Verifier
-from checking.damage import NOTHING, Bench, Outcome, try_mutation
 from checking.package import Folder, Memory, Unreadable
 from checking.reading import read_json
 from checking.rules import lifecycle
-from checking.rules.lifecycle_damage import RECORDS, SINGLE, add, put
-from checking.rules.lifecycle_figures import figures, tally
-from checking.rules.lifecycle_raw import RAW_CONTROL, checked_places
+from checking.rules.lifecycle import SINGLE
+from checking.rules.lifecycle_index import RECORDS
+from checking.rules.lifecycle_worth import tally
+
+if TYPE_CHECKING:
+    from checking.damage import Outcome
 
 FAMILIES = (lifecycle.FAMILY,)
-_DEPTH = "measurements/"
-CONTROLS = (
-    (
-        "lifecycle-device-used",
-        add("co-residency", "shave the used bytes", _DEPTH + "device_used_bytes_with_both_models", -1),
-    ),
-    ("lifecycle-phase-sum", add("crash", "claim a healthy request more", _DEPTH + "healthy_requests_total", 1)),
-    (
-        "lifecycle-undeclared",
-        put("lora", "let the caller be told another fault", _DEPTH + "undeclared_adapter_status", 429),
-    ),
+RAW_CONTROL, CONTROLS = (
+    tuple((row.code, row.mutations[0]) for row in lifecycle.FAMILY.checks if row.code in codes)
+    for codes in (
+        ("lifecycle-raw-figures",),
+        ("lifecycle-device-used", "lifecycle-phase-sum", "lifecycle-undeclared"),
+    )
 )
 
 
@@ -56,6 +53,7 @@ def control(source: Memory, script: str) -> Outcome:
     import tempfile
 
     from checking.control import judged, run
+    from checking.damage import NOTHING, Bench, Outcome
 
     for code, mutation in (*RAW_CONTROL, *CONTROLS) if any(name != SINGLE for name in source.files) else CONTROLS:
         bench = Bench(source, {})
@@ -76,6 +74,13 @@ def control(source: Memory, script: str) -> Outcome:
     return Outcome("alter a record", NOTHING, "", (), "inert", True)
 
 
+def held_places(record: Dict[str, Any], bundle: Dict[str, bytes]) -> List[str]:
+    """JSON pointers of what was held against the raw evidence."""
+    from checking.rules.lifecycle_raw import checked_places
+
+    return checked_places(record, list(bundle), bundle.__getitem__)
+
+
 def verify_record(options: Any, script: str) -> Tuple[int, Dict[str, int], Dict[str, Any]]:
     """Judge one record file. Gives exit code, counts and what there is to say, the figures among it."""
     said: Dict[str, Any] = {"findings": [], "mutations": [], "message": "", "figures": []}
@@ -94,10 +99,14 @@ def verify_record(options: Any, script: str) -> Tuple[int, Dict[str, int], Dict[
     if report.crashes:
         said["message"] = "a check failed on its own: " + report.crashes[0]
         return UNREADABLE, counts, said
+    from checking.rules.lifecycle_figures import figures
+
     record = read_json(data)
-    said["figures"] = figures(record, checked_places(record, list(bundle), bundle.__getitem__))
+    said["figures"] = figures(record, held_places(record, bundle) if bundle else [])
     counts.update(tally(said["figures"]))
     if options.mutation_control:
+        from checking.damage import Bench, try_mutation
+
         said["mutations"] = [control(source, script)]
         if options.mutation_control == "all":
             for row in table(FAMILIES):
@@ -119,6 +128,8 @@ def verify_package(verifier: Verifier, options: Any, script: str) -> Tuple[int, 
         source = Folder(options.package)
         for name in source.entries.below(RECORDS):
             if name.endswith(".json"):
+                from checking.rules.lifecycle_figures import figures
+
                 found = figures(read_json(source.read(name)))
                 said["figures"] += [one._replace(place="%s#%s" % (name, one.place)) for one in found]
         counts.update(tally(said["figures"]))

@@ -1,16 +1,16 @@
-"""Mutations of lifecycle records: each edits one record in memory, as a dishonest publisher would, or breaks its form."""
+"""What lies do to a lifecycle record: each edits one record in memory, as a dishonest publisher would, or breaks its form."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 from typing import Any, Callable, Dict, Optional
 
-from checking.check import Mutation
 from checking.damage import Bench
+from checking.rules.lifecycle import SINGLE
+from checking.rules.lifecycle_index import RECORDS
 from checking.rules.lifecycle_record import kind_of
 
-RECORDS = "results/lifecycle"
-SINGLE = "record.json"
+Lie = Callable[[Bench], Optional[str]]
 Edit = Callable[[Dict[str, Any]], Optional[str]]
 
 
@@ -20,8 +20,8 @@ def names(bench: Bench) -> Any:
     return found or ([SINGLE] if bench.has(SINGLE) else [])
 
 
-def on_record(name: str, edit: Edit) -> Mutation:
-    """A mutation of a whole record."""
+def on_record(edit: Edit) -> Lie:
+    """A lie about a whole record."""
 
     def damage(bench: Bench) -> Optional[str]:
         for path in names(bench):
@@ -32,11 +32,11 @@ def on_record(name: str, edit: Edit) -> Mutation:
                 return "%s %s" % (path, said)
         return None
 
-    return Mutation(name, damage)
+    return damage
 
 
-def on_experiment(kind: str, name: str, edit: Edit) -> Mutation:
-    """A mutation of the first experiment of a kind in which the edit finds something (`` is any kind)."""
+def on_experiment(kind: str, edit: Edit) -> Lie:
+    """A lie about the first experiment of a kind in which the edit finds something (`` is any kind)."""
 
     def damage(record: Dict[str, Any]) -> Optional[str]:
         for experiment in record["experiments"]:
@@ -46,11 +46,11 @@ def on_experiment(kind: str, name: str, edit: Edit) -> Mutation:
                     return "%s %s" % (experiment["id"], said)
         return None
 
-    return on_record(name, damage)
+    return on_record(damage)
 
 
-def on_bytes(name: str, change: Callable[[bytes], bytes]) -> Mutation:
-    """A mutation of a record's bytes."""
+def on_bytes(change: Callable[[bytes], bytes]) -> Lie:
+    """A lie in a record's bytes."""
 
     def damage(bench: Bench) -> Optional[str]:
         for path in names(bench):
@@ -58,7 +58,7 @@ def on_bytes(name: str, change: Callable[[bytes], bytes]) -> Mutation:
             return str(path)
         return None
 
-    return Mutation(name, damage)
+    return damage
 
 
 def dig(value: Any, path: str) -> Any:
@@ -74,7 +74,7 @@ def dig(value: Any, path: str) -> Any:
     return value
 
 
-def change(kind: str, name: str, path: str, new: Callable[[Any, Dict[str, Any]], Any]) -> Mutation:
+def change(kind: str, path: str, new: Callable[[Any, Dict[str, Any]], Any]) -> Lie:
     """Put new(old, experiment) at a path of an experiment."""
 
     def edit(experiment: Dict[str, Any]) -> Optional[str]:
@@ -89,14 +89,14 @@ def change(kind: str, name: str, path: str, new: Callable[[Any, Dict[str, Any]],
         holder[int(last) if isinstance(holder, list) else last] = made
         return "%s: %s for %s" % (path, made, old)
 
-    return on_experiment(kind, name, edit)
+    return on_experiment(kind, edit)
 
 
-def add(kind: str, name: str, path: str, by: Any) -> Mutation:
+def add(kind: str, path: str, by: Any) -> Lie:
     """Add to a figure."""
-    return change(kind, name, path, lambda old, _: old + (Decimal(by) if isinstance(by, str) else by))
+    return change(kind, path, lambda old, _: old + (Decimal(by) if isinstance(by, str) else by))
 
 
-def put(kind: str, name: str, path: str, value: Any) -> Mutation:
+def put(kind: str, path: str, value: Any) -> Lie:
     """Replace a figure by a fixed one."""
-    return change(kind, name, path, lambda old, _: Decimal(value[1:]) if str(value).startswith("=") else value)
+    return change(kind, path, lambda old, _: Decimal(value[1:]) if str(value).startswith("=") else value)

@@ -1,9 +1,6 @@
-"""Every figure and hash of a record, and what its verification is worth.
+"""Every figure and hash of a record, and what its verification is worth (checking.rules.lifecycle_worth).
 
-`recomputed`: follows from other figures of the record, so that any other value is rejected. `bounded`: other figures
-leave it a range. `required`: the one value with which the experiment's claim stands; the record alone cannot show
-that it was so. `declared`: nothing in the record speaks for or against it, but for its form. `checked`: a hash that
-was held against the file of the raw evidence. The test that nudges every figure holds this table to the checks.
+The test that nudges every figure holds this table to the checks.
 """
 
 from __future__ import annotations
@@ -13,8 +10,8 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from checking.rules.lifecycle_record import experiments, kind_of
 from checking.rules.lifecycle_shape import pointer
+from checking.rules.lifecycle_worth import BOUNDED, CHECKED, DECLARED, RECOMPUTED, REQUIRED
 
-RECOMPUTED, BOUNDED, REQUIRED, DECLARED, CHECKED = "recomputed", "bounded", "required", "declared", "checked"
 _ALL = {
     "hardware/gpu_count": (RECOMPUTED, "device"),
     "protocol/recorded_completed_runs": (RECOMPUTED, "runs"),
@@ -227,10 +224,3 @@ def figures(record: Dict[str, Any], checked: Sequence[str] = ()) -> List[Figure]
                 worth, code = CHECKED, "evidence"
             made.append(Figure(place, value, worth, "lifecycle-" + code if code else ""))
     return made
-
-
-def tally(found: Sequence[Figure]) -> Dict[str, int]:
-    """How many figures are worth what."""
-    return {
-        worth: sum(one.worth == worth for one in found) for worth in (RECOMPUTED, BOUNDED, REQUIRED, CHECKED, DECLARED)
-    }

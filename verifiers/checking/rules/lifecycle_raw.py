@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
-from checking.check import Check, Complaint, Mutation
-from checking.damage import Bench, written_json
+from checking.check import Complaint
 from checking.reading import JsonFault, read_json
-from checking.rules.lifecycle_damage import SINGLE
+from checking.rules.lifecycle import ROOM
 from checking.rules.lifecycle_derive import derive
 from checking.rules.lifecycle_events import EventsFault, read_raw
 from checking.rules.lifecycle_record import experiments, kind_of
 from checking.rules.lifecycle_shape import is_number, pointer, show
-
-ROOM = "evidence"
-NEEDS = ("lifecycle-schema",)
 
 
 def keys_of(names: Sequence[str], experiment: str) -> Dict[str, str]:
@@ -192,100 +188,3 @@ def _leaves(place: str, value: Any) -> Iterator[str]:
             yield from _leaves(pointer(place, key), one)
     else:
         yield place
-
-
-def _reseal(bench: Bench, record: Dict[str, Any], experiment: Dict[str, Any]) -> None:
-    """Make every hash of an experiment's bundle true again."""
-    found = keys_of(bench.below(ROOM), experiment["id"])
-    if "raw_bundle" in found:
-        others = {
-            name.rsplit("/", 1)[1]: hashlib.sha256(bench.read(name)).hexdigest()
-            for name in found.values()
-            if name != found["raw_bundle"]
-        }
-        bench.put(found["raw_bundle"], "".join("%s  %s\n" % (others[one], one) for one in sorted(others)).encode())
-    for key in experiment["retained_evidence_sha256"]:
-        if key in found:
-            experiment["retained_evidence_sha256"][key] = hashlib.sha256(bench.read(found[key])).hexdigest()
-    if "source_manifest_file" in found and "source_manifest_file_sha256" in experiment["source"]:
-        experiment["source"]["source_manifest_file_sha256"] = experiment["retained_evidence_sha256"][
-            "source_manifest_file"
-        ]
-    bench.store(SINGLE, record)
-
-
-def on_bundle(name: str, key: str, change: Any, reseal: bool = True) -> Mutation:
-    """Alter one retained file; afterwards the hashes of the bundle are true again, or not."""
-
-    def damage(bench: Bench) -> Optional[str]:
-        if not bench.has(SINGLE):
-            return None
-        record = bench.load(SINGLE)
-        for _, experiment in experiments(record):
-            path = keys_of(bench.below(ROOM), experiment["id"]).get(key)
-            if path is None or (key == "raw_events" and experiment["source"].get("harness") != "evidence.lifecycle"):
-                continue
-            made = change(bench.read(path))
-            if made is None:
-                bench.remove(path)
-            else:
-                bench.put(path, made)
-            if reseal:
-                _reseal(bench, record, experiment)
-            return path
-        return None
-
-    return Mutation(name, damage)
-
-
-def _raise_time(data: bytes) -> bytes:
-    """Move the first response half a second behind the last event."""
-    lines = data.split(b"\n")
-    last = read_json(lines[-2])["t"]
-    event = read_json(lines[2])
-    event["t"] = last + 1
-    lines[2] = " ".join(written_json(event).split()).encode()
-    return b"\n".join(lines)
-
-
-def _other_figure(data: bytes) -> bytes:
-    """Enlarge the device in its first listing, or change the status of the undeclared adapter."""
-    lines = data.split(b"\n")
-    for number, line in enumerate(lines):
-        if b'"event":"listing"' in line:
-            event = read_json(line)
-            event["total_bytes"] += 4096
-            lines[number] = " ".join(written_json(event).split()).encode()
-            return b"\n".join(lines)
-        if b'"event":"undeclared"' in line:
-            event = read_json(line)
-            event["status"] += 1
-            lines[number] = " ".join(written_json(event).split()).encode()
-            return b"\n".join(lines)
-    return data
-
-
-def _fewer_sources(data: bytes) -> bytes:
-    files = read_json(data)
-    files.pop(sorted(files)[0])
-    return (written_json(files) + "\n").encode()
-
-
-def _other_report(data: bytes) -> bytes:
-    report = read_json(data)
-    report["audit"] = [["PIN_LOST", "once"]]
-    return (written_json(report) + "\n").encode()
-
-
-EVIDENCE_CHECKS = (
-    Check("lifecycle-evidence-hash", "every retained file has the hash that the record gives for it", hold_hashes, (on_bundle("add a byte to the raw events", "raw_events", lambda data: data + b"\n", reseal=False),), NEEDS),
-    Check("lifecycle-evidence-files", "a bundle holds every retained file and no other", hold_files, (on_bundle("take the report away", "report", lambda _: None, reseal=False),), NEEDS),
-    Check("lifecycle-evidence-sources", "digest and number of the sources are those of the manifest", hold_manifest, (on_bundle("leave a source out of the manifest", "source_manifest_file", _fewer_sources),), NEEDS),
-    Check("lifecycle-evidence-bundle", "the bundle's list names the other files with their hashes", hold_bundle, (on_bundle("list nothing in the bundle", "raw_bundle", lambda _: b"", reseal=False),), NEEDS),
-    Check("lifecycle-raw-events", "raw events are whole, in order of time, from start to end", hold_form, (on_bundle("let time go back", "raw_events", _raise_time), on_bundle("cut the last event off", "raw_events", lambda data: b"\n".join(data.split(b"\n")[:-2]) + b"\n")), NEEDS),
-    Check("lifecycle-raw-figures", "every figure is what the raw events give", hold_figures, (on_bundle("alter one raw event and make every hash true again", "raw_events", _other_figure),), (*NEEDS, "lifecycle-raw-events")),
-    Check("lifecycle-evidence-report", "the report repeats the record", hold_report, (on_bundle("confess a fault in the report", "report", _other_report),), NEEDS),
-)  # fmt: skip
-RAW_CONTROL = tuple(
-    (check.code, check.mutations[0]) for check in EVIDENCE_CHECKS if check.code == "lifecycle-raw-figures"
-)

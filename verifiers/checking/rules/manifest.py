@@ -6,14 +6,17 @@ import re
 from functools import lru_cache
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from checking.arithmetic import MAIN_TOTAL, WARM_TOTAL
 from checking.check import Check, Complaint, Family, Mutation, Scope
-from checking.damage import Bench
+from checking.later import Later
+from checking.listing import one_of_hashes
 from checking.package import View
+from checking.plan import MAIN_TOTAL, WARM_TOTAL
 from checking.reading import shown
-from checking.rules import shapes
+from checking.rules import shapes_manifest
 from checking.rules.comparison import peek
 from checking.shape import Shape
+
+lies = Later("checking.rules.manifest_lies")
 
 NAME = "manifest.json"
 PROXY = "receipt-proxy.py"
@@ -67,7 +70,7 @@ class Manifest:
 
 def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
     """The manifest."""
-    return [(NAME, shapes.MANIFEST)]
+    return [(NAME, shapes_manifest.MANIFEST)]
 
 
 def hold_counts(subject: Manifest) -> Iterator[Complaint]:
@@ -95,6 +98,9 @@ def hold_counts(subject: Manifest) -> Iterator[Complaint]:
 def _bodies(folder: str, joined: str) -> int:
     if not folder.endswith("/bodies"):
         return 0
+    hashed = one_of_hashes(joined)
+    if hashed and _BODY.match("%s/%s" % (folder, hashed)):
+        return joined.count("/")
     return sum(bool(_BODY.match("%s/%s" % (folder, name))) for name in joined.split("/")[:-1])
 
 
@@ -266,151 +272,30 @@ def hold_readme(subject: Manifest) -> Iterator[Complaint]:
             yield (README, "no line " + shown(line), "how to verify the archive of the manifest")
 
 
-def _readme(name: str, change: Any) -> Mutation:
-    def damage(bench: Bench) -> Any:
-        data = bench.read(README) if bench.has(README) else b""
-        new = change(data, bench.load(NAME))
-        if new == data:
-            return None
-        bench.put(README, new)
-        return README
-
-    return Mutation(name, damage)
-
-
-def _more_complete(data: bytes, manifest: Any) -> bytes:
-    told = manifest["counts"]["comparisons"]
-    return data.replace(b"%d complete" % told, b"%d complete" % (told + 6), 1)
-
-
-def _other_archive(data: bytes, manifest: Any) -> bytes:
-    return data.replace(manifest["distribution"]["archive"].encode(), b"another-evaluation.tgz")
-
-
-def _set(name: str, *steps: Any) -> Mutation:
-    """A mutation that sets one value of the manifest: the steps to it, then the value."""
-
-    def damage(bench: Bench) -> str:
-        with bench.edit(NAME) as data:
-            spot = data
-            for step in steps[:-2]:
-                spot = spot[step]
-            spot[steps[-2]] = steps[-1]
-        return NAME + "#/" + "/".join(map(str, steps[:-1]))
-
-    return Mutation(name, damage)
-
-
-def _change(name: str, change: Any) -> Mutation:
-    def damage(bench: Bench) -> Any:
-        with bench.edit(NAME) as data:
-            return None if change(data) is False else NAME
-
-    return Mutation(name, damage)
-
-
-def _drop_boundary(data: Any) -> None:
-    data["boundaries"] = [one for one in data["boundaries"] if one["id"] != "not-sla"] or [
-        {"id": "not-optimum", "statement": "x"}
-    ]
-
-
-def _add_boundary(data: Any) -> None:
-    data["boundaries"].append({"id": "limitation-99", "statement": "x"})
-
-
-def _deny_synthetic(data: Any) -> Any:
-    if data["synthetic"] == "none":
-        return False
-    data["synthetic"] = "none"
-    data["boundaries"] = [one for one in data["boundaries"] if one["id"] != SYNTHETIC]
-    return True
-
-
-def _claim_gpu(data: Any) -> Any:
-    made = [one for one in data["engines"] if one["synthetic"]]
-    if not made:
-        return False
-    made[0]["synthetic"] = False
-    return True
-
-
-def _other_recorder(bench: Bench) -> Any:
-    if not bench.has(PROXY):
-        return None
-    bench.put(PROXY, bench.read(PROXY) + b"# one line more\n")
-    return PROXY
-
-
-def _later(data: Any) -> Any:
-    if data["dates"]["firstRunStartedAt"] is None:
-        return False
-    data["dates"]["firstRunStartedAt"] = "2099-01-01T00:00:00.000000Z"
-    return True
-
-
-def _flip_preparation(data: Any) -> None:
-    data["distribution"]["preparation"] = not data["distribution"]["preparation"]
-
-
-def _gateway_lie(name: str, change: Any) -> Mutation:
-    def apply(data: Any) -> Any:
-        if not data["gateways"]:
-            return False
-        change(data["gateways"])
-        return True
-
-    return _change(name, apply)
-
-
-def _other_case(bench: Bench) -> Any:
-    """Let a comparison cite a case that goes straight to a worker."""
-    native = next(
-        (row["case"] for row in bench.load("runtime-matrix.json")["rows"] if row["surface"] == "native"), None
-    )
-    made = bench.folders("results/settings")
-    if native is None or not made:
-        return None
-    with bench.edit(made[0] + "/comparison.json") as data:
-        data["case"] = native
-    with bench.edit("results/settings-index.json") as data:
-        for row in data["comparisons"]:
-            if row["folder"] == made[0]:
-                row["case"] = native
-    return made[0]
-
-
-def _drop_engines(data: Any) -> Any:
-    if not data["engines"]:
-        return False
-    data["engines"][0]["id"] = "another-engine"
-    return True
-
-
 CHECKS = (
     Check(
         "manifest-counts",
         "every count of the manifest is that of what is there",
         hold_counts,
         (
-            _set("count a comparison more", "counts", "comparisons", 999),
-            _set("count bodies that are not there", "counts", "bodies", 10**6),
-            _set("count no profiles", "counts", "profiles", 0),
+            Mutation("count a comparison more", lies.more_comparisons),
+            Mutation("count bodies that are not there", lies.more_bodies),
+            Mutation("count no profiles", lies.no_profiles),
         ),
     ),
     Check(
         "manifest-proxy",
         "the recorder in the package is the one that the manifest names",
         hold_proxy,
-        (Mutation("alter the recorder", _other_recorder),),
+        (Mutation("alter the recorder", lies.other_recorder),),
     ),
     Check(
         "manifest-boundaries",
         "every boundary of the claim is stated",
         hold_boundaries,
         (
-            _change("drop the boundary about service levels", _drop_boundary),
-            _change("add a boundary under a name of its own", _add_boundary),
+            Mutation("drop the boundary about service levels", lies.drop_boundary),
+            Mutation("add a boundary under a name of its own", lies.add_boundary),
         ),
     ),
     Check(
@@ -418,71 +303,59 @@ CHECKS = (
         "the manifest says what the synthetic engine made",
         hold_synthetic,
         (
-            _change("call synthetic results real", _deny_synthetic),
-            _change("call the synthetic engine a real one", _claim_gpu),
+            Mutation("call synthetic results real", lies.deny_synthetic),
+            Mutation("call the synthetic engine a real one", lies.claim_gpu),
         ),
     ),
     Check(
         "manifest-engines",
         "each engine that ran stands in the manifest once",
         hold_engines,
-        (_change("rename an engine in the manifest", _drop_engines),),
+        (Mutation("rename an engine in the manifest", lies.rename_engine),),
     ),
     Check(
         "manifest-status",
         "only a preparation is not final",
         hold_status,
-        (_change("call a preparation final, or the other way round", _flip_preparation),),
+        (Mutation("call a preparation final, or the other way round", lies.flip_preparation),),
     ),
     Check(
         "manifest-campaign",
         "one campaign names the folder, the archive and the runs",
         hold_campaign,
-        (_set("rename the campaign", "campaign", "another-campaign"),),
+        (Mutation("rename the campaign", lies.rename_campaign),),
     ),
     Check(
         "manifest-dates",
         "the dates of the manifest span every run",
         hold_dates,
-        (_change("let the first run begin in the far future", _later),),
+        (Mutation("let the first run begin in the far future", lies.begin_later),),
     ),
     Check(
         "manifest-gateways",
         "the manifest's gateways are those of comparisons and attempts",
         hold_gateways,
         (
-            _gateway_lie("drop a gateway from the manifest", lambda rows: rows.pop()),
-            _gateway_lie("give a gateway another hash", lambda rows: rows[0].update(sha256="0" * 64)),
-            _gateway_lie(
-                "name a gateway that nothing went through", lambda rows: rows.append(dict(rows[0], name="another"))
-            ),
+            Mutation("drop a gateway from the manifest", lies.drop_gateway),
+            Mutation("give a gateway another hash", lies.other_gateway_hash),
+            Mutation("name a gateway that nothing went through", lies.unused_gateway),
         ),
     ),
     Check(
         "manifest-case",
         "the case of a comparison is a round-robin row of the matrix",
         hold_cases,
-        (Mutation("let a comparison cite a native case", _other_case),),
+        (Mutation("let a comparison cite a native case", lies.other_case),),
     ),
     Check(
         "manifest-readme",
         "the guide begins with the counts and boundaries of the manifest",
         hold_readme,
         (
-            _readme("write more complete comparisons into the guide", _more_complete),
-            _readme("empty the guide", lambda data, manifest: b"# A package\n"),
-            _readme(
-                "leave the boundary about service levels out of the guide",
-                lambda data, manifest: re.sub(
-                    b"(?m)^[*] %s\n"
-                    % re.escape(
-                        next(one["statement"] for one in manifest["boundaries"] if one["id"] == "not-sla")
-                    ).encode(),
-                    b"",
-                    data,
-                ),
-            ),
-            _readme("let the guide verify another archive", _other_archive),
+            Mutation("write more complete comparisons into the guide", lies.more_complete),
+            Mutation("empty the guide", lies.empty_guide),
+            Mutation("leave the boundary about service levels out of the guide", lies.shorten_guide),
+            Mutation("let the guide verify another archive", lies.other_archive),
         ),
     ),
 )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from checking.check import Check, Complaint, Family, Mutation, Scope
-from checking.damage import Bench
+from checking.later import Later
 from checking.package import View
 from checking.reading import shown
-from checking.rules import shapes
+from checking.rules import shapes_inputs
 from checking.rules.comparison import peek
 from checking.shape import Shape
+
+lies = Later("checking.rules.matrix_lies")
 
 NAME = "runtime-matrix.json"
 Row = Dict[str, Any]
@@ -47,7 +49,7 @@ class Matrix:
 
 def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
     """The matrix."""
-    return [(NAME, shapes.MATRIX)]
+    return [(NAME, shapes_inputs.MATRIX)]
 
 
 def hold_complete(subject: Matrix) -> Iterator[Complaint]:
@@ -161,223 +163,66 @@ def facts(subject: Matrix) -> Dict[str, Any]:
     return {"counts": {"matrix rows": len(subject.rows)}}
 
 
-def _change(name: str, change: Any) -> Mutation:
-    """A lie in the matrix; `change` gets its rows and says False when there is nothing of the kind."""
-
-    def damage(bench: Bench) -> Optional[str]:
-        with bench.edit(NAME) as data:
-            told = change(data)
-            if told is None:
-                bench.changes.pop(NAME, None)
-        if told is None:
-            bench.changes.pop(NAME, None)
-            return None
-        return "%s: %s" % (NAME, told)
-
-    return Mutation(name, damage)
-
-
-def _first(data: Row, wanted: Any) -> Optional[Row]:
-    return next((row for row in data["rows"] if wanted(row)), None)
-
-
-def _blocked_to_success(data: Row) -> Optional[str]:
-    row = _first(data, lambda row: row["outcome"] not in ("SUCCESS", "USER_DEFERRED", "NOT_ATTEMPTED"))
-    if row is None:
-        return None
-    row.update(outcome="SUCCESS", reason="OK", blocker=None)
-    return str(row["case"]) + " told a success"
-
-
-def _unattempted_to_success(data: Row) -> Optional[str]:
-    row = _first(data, lambda row: row["decidedBy"] is None)
-    if row is None:
-        return None
-    row.update(outcome="SUCCESS", reason="OK", blocker=None)
-    return str(row["case"]) + " told a success without an attempt"
-
-
-def _hide_newest(data: Row) -> Optional[str]:
-    row = _first(data, lambda row: row["attempts"])
-    if row is None:
-        return None
-    gone = row["attempts"].pop()
-    row["decidedBy"] = row["attempts"][-1] if row["attempts"] else None
-    return "attempt %s hidden" % gone
-
-
-def _older_decides(data: Row) -> Optional[str]:
-    row = _first(data, lambda row: len(row["attempts"]) > 1)
-    if row is None:
-        return None
-    row["decidedBy"] = row["attempts"][0]
-    return "%s decided by its oldest attempt" % row["case"]
-
-
-def _drop_row(data: Row) -> str:
-    last = data["rows"].pop()
-    data["rows"] = [
-        row for row in data["rows"] if (row["profile"], row["surface"]) != (last["profile"], last["surface"])
-    ]  # other cases of that profile on that surface would do for it
-    if not data["rows"]:  # an empty matrix has no form: then the row that is missing is one more that was asked for
-        data["rows"] = [last]
-        data["surfaces"].append("native" if last["surface"] != "native" else "rr")
-        return "a surface added that no row has"
-    return str(last["case"]) + " dropped"
-
-
-def _unknown_profile(data: Row) -> str:
-    row = dict(data["rows"][-1], case="zz-unlisted", profile="unlisted", attempts=[], decidedBy=None)
-    data["rows"].append(dict(row, outcome="NOT_ATTEMPTED", reason="NO_ATTEMPT", blocker="nobody asked"))
-    return "a row of an unlisted profile"
-
-
-def _merge_outcomes(data: Row) -> Optional[str]:
-    row = _first(data, lambda row: row["outcome"] in ("USER_DEFERRED", "NOT_ATTEMPTED"))
-    if row is None:
-        return None
-    row["outcome"] = "NOT_ATTEMPTED" if row["outcome"] == "USER_DEFERRED" else "USER_DEFERRED"
-    return "%s told as %s" % (row["case"], row["outcome"])
-
-
-def _hide_blocker(data: Row) -> Optional[str]:
-    row = _first(data, lambda row: row["blocker"] is not None)
-    if row is None:
-        return None
-    row["blocker"] = None
-    return "blocker of %s hidden" % row["case"]
-
-
-def _other_topology(data: Row) -> Optional[str]:
-    row = _first(data, lambda row: row["decidedBy"] is not None)
-    if row is None:
-        return None
-    row["topology"] = "single" if row["topology"] != "single" else "two-worker"
-    return "%s told as %s" % (row["case"], row["topology"])
-
-
-def _deferred_recipe(bench: Bench) -> Optional[str]:
-    rows = [row for row in bench.load(NAME)["rows"] if row["outcome"] == "USER_DEFERRED"]
-    if not rows or not bench.has("recipes.json"):
-        return None
-    with bench.edit("recipes.json") as data:
-        if not data["recipes"]:
-            return None
-        data["recipes"][0]["case"] = rows[0]["case"]
-    return "a recipe for " + str(rows[0]["case"])
-
-
-def _retell(before: str, outcome: str, reason: str) -> Any:
-    """Tell the attempts of one outcome as another, everywhere."""
-
-    def damage(bench: Bench) -> Optional[str]:
-        folder = next(
-            (
-                folder
-                for folder in bench.folders("results/converged")
-                if bench.load(folder + "/attempt.json")["outcome"] == before
-            ),
-            None,
-        )
-        if folder is None:
-            return None
-        with bench.edit(folder + "/attempt.json") as data:
-            data.update(outcome=outcome, reason=reason)
-        with bench.edit("results/converged-index.json") as data:
-            for row in data["attempts"]:
-                if row["folder"] == folder:
-                    row.update(outcome=outcome, reason=reason)
-        with bench.edit(NAME) as data:
-            for row in data["rows"]:
-                if row["decidedBy"] == folder.rsplit("/", 1)[1]:
-                    row.update(outcome=outcome, reason=reason)
-        return folder
-
-    return damage
-
-
-def _open_profiles(bench: Bench) -> Optional[str]:
-    """Tell every gated profile accessible, in both places, where an attempt says that access was blocked."""
-    told = None
-    attempts = (bench.load(folder + "/attempt.json") for folder in bench.folders("results/converged"))
-    if not any(one["outcome"] == "BLOCKED_ACCESS" and not one["launches"] for one in attempts):
-        return None
-    with bench.edit("model-identities.json") as data:
-        for one in data["profiles"]:
-            if one["state"] == "gated":
-                one["state"], told = "accessible", one["id"]
-    for name in bench.below("models"):
-        with bench.edit(name) as data:
-            if data["profile"]["state"] == "gated":
-                data["profile"]["state"] = "accessible"
-    return told
-
-
 CHECKS = (
     Check(
         "matrix-complete",
         "every profile has a row on every surface",
         hold_complete,
         (
-            _change("leave a profile without its row", _drop_row),
-            _change("add a row of an unlisted profile", _unknown_profile),
+            Mutation("leave a profile without its row", lies.drop_row),
+            Mutation("add a row of an unlisted profile", lies.unknown_profile),
         ),
     ),
     Check(
         "matrix-attempts",
         "a row cites all attempts of its case",
         hold_cited,
-        (_change("hide the newest attempt of a case", _hide_newest),),
+        (Mutation("hide the newest attempt of a case", lies.hide_newest),),
     ),
     Check(
         "matrix-decided",
         "the latest attempt that ended decides",
         hold_decided,
         (
-            _change("turn a blocker into a success", _blocked_to_success),
-            _change("let the oldest attempt decide", _older_decides),
+            Mutation("turn a blocker into a success", lies.blocked_to_success),
+            Mutation("let the oldest attempt decide", lies.older_decides),
         ),
     ),
     Check(
         "matrix-undecided",
         "without an ended attempt a case is deferred or not attempted",
         hold_undecided,
-        (_change("tell a deferral as not attempted, or the other way round", _merge_outcomes),),
+        (Mutation("tell a deferral as not attempted, or the other way round", lies.merge_outcomes),),
     ),
     Check(
         "matrix-borne",
         "a success is borne by raw bodies of its own case",
         hold_borne,
         (
-            _change("tell a success without an attempt", _unattempted_to_success),
-            _change("tell a case under another topology", _other_topology),
+            Mutation("tell a success without an attempt", lies.unattempted_to_success),
+            Mutation("tell a case under another topology", lies.other_topology),
         ),
     ),
     Check(
         "matrix-blocker",
         "what is no success names its blocker",
         hold_blockers,
-        (_change("hide a blocker", _hide_blocker),),
+        (Mutation("hide a blocker", lies.hide_blocker),),
     ),
     Check(
         "matrix-deferred",
         "a deferred case has no recipe",
         hold_deferred,
-        (Mutation("write a recipe for a deferred case", _deferred_recipe),),
+        (Mutation("write a recipe for a deferred case", lies.deferred_recipe),),
     ),
     Check(
         "matrix-access",
         "access is blocked for a gated profile alone",
         hold_access,
         (
-            Mutation(
-                "tell missing storage as blocked access", _retell("MISSING_STORAGE", "BLOCKED_ACCESS", "ACCESS_DENIED")
-            ),
-            Mutation(
-                "tell blocked access as missing storage",
-                _retell("BLOCKED_ACCESS", "MISSING_STORAGE", "MODEL_NOT_FOUND"),
-            ),
-            Mutation("tell a gated profile accessible", _open_profiles),
+            Mutation("tell missing storage as blocked access", lies.storage_to_access),
+            Mutation("tell blocked access as missing storage", lies.access_to_storage),
+            Mutation("tell a gated profile accessible", lies.open_profiles),
         ),
     ),
 )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 from checking.check import Check, Complaint, Family, Mutation, Scope
-from checking.damage import Bench
+from checking.later import Later
 from checking.package import View
 from checking.reading import shown
-from checking.rules import shapes
+from checking.rules import shapes_inputs
 from checking.rules.comparison import peek
 from checking.shape import Shape
+
+lies = Later("checking.rules.prefill_decode_lies")
 
 NAME = "results/pd-index.json"
 REMARK = "prefill/decode cases are reviewed summaries: public bytes cannot reconstruct them"
@@ -29,7 +31,7 @@ class Summaries:
 
 def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
     """The summaries."""
-    return [(NAME, shapes.PD_INDEX)]
+    return [(NAME, shapes_inputs.PD_INDEX)]
 
 
 def hold_reviewed(subject: Summaries) -> Iterator[Complaint]:
@@ -65,29 +67,14 @@ def hold_qualified(subject: Summaries) -> Iterator[Complaint]:
             yield (at + "/reason", shown(one["reason"]), "null, since the case is qualified")
 
 
-def _case(name: str, outcome: str, change: Any) -> Mutation:
-    def damage(bench: Bench) -> Optional[str]:
-        if not bench.has(NAME):
-            return None
-        value = bench.load(NAME)
-        one = next((one for one in value["cases"] if one["outcome"] == outcome), None)
-        if one is None:
-            return None
-        change(one)
-        bench.store(NAME, value)
-        return "%s#%s" % (NAME, one["id"])
-
-    return Mutation(name, damage)
-
-
 CHECKS = (
     Check(
         "pd-reviewed",
         "each prefill/decode case stands once and was reviewed",
         hold_reviewed,
         (
-            _case("publish a case that nobody reviewed", "QUALIFIED", lambda one: one.update(reviewed=False)),
-            _case("summarise an unlisted profile", "FAILED", lambda one: one.update(profile="unlisted")),
+            Mutation("publish a case that nobody reviewed", lies.publish_unreviewed),
+            Mutation("summarise an unlisted profile", lies.unlisted_profile),
         ),
     ),
     Check(
@@ -95,17 +82,9 @@ CHECKS = (
         "a qualified case states every proof, a failed one its reason",
         hold_qualified,
         (
-            _case(
-                "let a failed case inherit a qualification",
-                "FAILED",
-                lambda one: one.update(outcome="QUALIFIED", reason=None),
-            ),
-            _case(
-                "qualify a case without a transfer",
-                "QUALIFIED",
-                lambda one: one["decodeTransferCounters"].update(after=0, before=0),
-            ),
-            _case("hide the reason of a failure", "FAILED", lambda one: one.update(reason=None)),
+            Mutation("let a failed case inherit a qualification", lies.inherit_qualification),
+            Mutation("qualify a case without a transfer", lies.no_transfer),
+            Mutation("hide the reason of a failure", lies.hide_reason),
         ),
     ),
 )

@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from decimal import Decimal
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from checking.arithmetic import ORDER, WORKERS
 from checking.check import Complaint
+from checking.plan import ORDER, WORKERS
 from checking.reading import shown
 from checking.rules.comparison import ARMS, LEDGER, Comparison, Row, arm_id, engine_of
+from checking.rules.instants import moment
+from checking.rules.launches import launch_values, values_of
 from checking.rules.shapes import TIMES
 
 SLACK = Decimal("0.000001")
 OVERLAP_SLACK = 1.0
 BUDGETS = ("max_tokens", "max_completion_tokens")
-
-
-def instant(text: str) -> datetime:
-    """An RFC 3339 instant in UTC. Raises ValueError on a day that no calendar has."""
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def moment(text: str) -> float:
-    """An instant as seconds since 1970, for comparing; 0 when no calendar has that day."""
-    try:
-        return (instant(text) - datetime(1970, 1, 1)).total_seconds()
-    except ValueError:
-        return 0.0
-
-
-def stamp(run: str) -> float:
-    """When a run began by its id, `<name>-20261130t081500.123456z`, as seconds since 1970; 0 when it does not tell."""
-    try:
-        told = datetime.strptime(run.rpartition("-")[2].upper(), "%Y%m%dT%H%M%S.%fZ")
-    except ValueError:
-        return 0.0
-    return (told - datetime(1970, 1, 1)).total_seconds()
 
 
 def _at(subject: Comparison, place: int, rest: str = "") -> str:
@@ -48,14 +27,14 @@ def hold_files(subject: Comparison) -> Iterator[Complaint]:
     cut = len(subject.folder) + 1
     for name in subject.view.below(subject.folder):
         inner = name[cut:]
+        if inner.startswith("bodies/") and len(inner) == 71 and not inner[7:].strip("0123456789abcdef"):
+            continue
         if inner in ("comparison.json", "samples.json", "snapshots.json", "decision.json"):
             continue
         if inner.startswith("ledgers/") and LEDGER.match(inner[8:]):
             match = LEDGER.match(inner[8:])
             if match and match.group(1) in ARMS and match.group(2) in subject.workers:
                 continue
-        if inner.startswith("bodies/") and len(inner) == 71 and not inner[7:].strip("0123456789abcdef"):
-            continue
         yield (name, "a file that no comparison has", "documents, ledgers of its arms and bodies")
 
 
@@ -106,24 +85,6 @@ def hold_calendar(subject: Comparison) -> Iterator[Complaint]:
         if start < end - OVERLAP_SLACK and not stepped:
             yield (_at(subject, place, "/startedAt"), arm["startedAt"], "not before the arm before had ended")
         end = start + float(arm["wallSeconds"] or 0)
-
-
-def values_of(arguments: List[str], argument: str) -> List[Tuple[int, str, bool]]:
-    """(place, value, joined) of every use of an argument: `--x v` or `--x=v`."""
-    found = []
-    for place, word in enumerate(arguments):
-        if word == argument and place + 1 < len(arguments):
-            found.append((place, arguments[place + 1], False))
-        elif word.startswith(argument + "="):
-            found.append((place, word[len(argument) + 1 :], True))
-    return found
-
-
-def launch_values(launch: Row, argument: str) -> List[str]:
-    """The values that a launch gives a setting: an argument's, or with `ENV:NAME` a variable's."""
-    if argument.startswith("ENV:"):
-        return [launch["environment"][argument[4:]]] if argument[4:] in launch["environment"] else []
-    return [value for _, value, _ in values_of(launch["arguments"], argument)]
 
 
 def hold_setting(subject: Comparison) -> Iterator[Complaint]:

@@ -6,8 +6,8 @@ from collections import Counter
 from decimal import Decimal
 from typing import Dict, Iterator, Optional, Tuple
 
-from checking.arithmetic import MAIN_PER_ARM, NATIVE_WARM_PER_WORKER, RR_WARM, WORKERS, Number
 from checking.check import Complaint
+from checking.plan import MAIN_PER_ARM, NATIVE_WARM_PER_WORKER, RR_WARM, WORKERS, Number
 from checking.reading import shown
 from checking.rules.comparison import TRAFFIC, Comparison, Row
 
@@ -15,12 +15,16 @@ WITNESS_SLACK = Decimal("0.005")
 EACH = {"native-warm": NATIVE_WARM_PER_WORKER, "rr-warm": RR_WARM // WORKERS, "main": MAIN_PER_ARM // WORKERS}
 
 
-def _receipts(subject: Comparison) -> Iterator[Tuple[str, str, str, Row]]:
-    """(arm, worker, where, receipt) of every receipt."""
-    for (arm, worker), rows in subject.ledgers.items():
-        name = subject.ledger_names[(arm, worker)]
+def _receipts(subject: Comparison) -> Iterator[Tuple[str, Row]]:
+    """(ledger, receipt) of every receipt."""
+    for key, rows in subject.ledgers.items():
+        name = subject.ledger_names[key]
         for row in rows:
-            yield arm, worker, "%s#%d" % (name, row["sequence"]), row
+            yield name, row
+
+
+def _at(ledger: str, receipt: Row) -> str:
+    return "%s#%d" % (ledger, receipt["sequence"])
 
 
 def hold_sequence(subject: Comparison) -> Iterator[Complaint]:
@@ -49,11 +53,11 @@ def hold_increasing(subject: Comparison) -> Iterator[Complaint]:
 
 def hold_traffic(subject: Comparison) -> Iterator[Complaint]:
     """Traffic is a POST to a serving path, and nothing else is."""
-    for _, _, at, row in _receipts(subject):
+    for ledger, row in _receipts(subject):
         right = row["method"] == "POST" and row["path"].split("?")[0] in TRAFFIC
         if row["traffic"] is not right:
             yield (
-                at,
+                _at(ledger, row),
                 "traffic %s for %s %s" % (shown(row["traffic"]), shown(row["method"]), shown(row["path"])),
                 shown(right),
             )
@@ -61,36 +65,36 @@ def hold_traffic(subject: Comparison) -> Iterator[Complaint]:
 
 def hold_completeness(subject: Comparison) -> Iterator[Complaint]:
     """A complete exchange has a status and no reason; an incomplete one has a reason."""
-    for _, _, at, row in _receipts(subject):
+    for ledger, row in _receipts(subject):
         if row["complete"] and (row["reason"] is not None or row["status"] is None):
             yield (
-                at,
+                _at(ledger, row),
                 "complete with reason %s and status %s" % (row["reason"], row["status"]),
                 "a status and no reason",
             )
         if not row["complete"] and row["reason"] is None:
-            yield (at, "incomplete without a reason", "a reason")
+            yield (_at(ledger, row), "incomplete without a reason", "a reason")
 
 
 def hold_headers(subject: Comparison) -> Iterator[Complaint]:
     """Recorded headers agree with the receipt: request id and content lengths."""
-    for _, _, at, row in _receipts(subject):
+    for ledger, row in _receipts(subject):
         asked, given = row["requestHeaders"], row["responseHeaders"]
         if asked.get("x-request-id") != row["requestId"]:
-            yield (at, "x-request-id " + shown(asked.get("x-request-id")), shown(row["requestId"]))
+            yield (_at(ledger, row), "x-request-id " + shown(asked.get("x-request-id")), shown(row["requestId"]))
         length = asked.get("content-length")
         if length is not None and row["complete"] and length != str(row["requestBytes"]):
-            yield (at, "request content-length " + shown(length), str(row["requestBytes"]))
+            yield (_at(ledger, row), "request content-length " + shown(length), str(row["requestBytes"]))
         length = given.get("content-length")
         if length is not None and row["complete"] and length != str(row["responseBytes"]):
-            yield (at, "response content-length " + shown(length), str(row["responseBytes"]))
+            yield (_at(ledger, row), "response content-length " + shown(length), str(row["responseBytes"]))
 
 
 def hold_clock(subject: Comparison) -> Iterator[Complaint]:
     """An exchange ends after it began."""
-    for _, _, at, row in _receipts(subject):
+    for ledger, row in _receipts(subject):
         if row["endedSeconds"] < row["startedSeconds"]:
-            yield (at, "ended at %s s" % row["endedSeconds"], "not before %s s" % row["startedSeconds"])
+            yield (_at(ledger, row), "ended at %s s" % row["endedSeconds"], "not before %s s" % row["startedSeconds"])
 
 
 def hold_copies(subject: Comparison) -> Iterator[Complaint]:
@@ -129,9 +133,8 @@ def hold_matched(subject: Comparison) -> Iterator[Complaint]:
             if lost[row["requestSha256"]] > 0:
                 lost[row["requestSha256"]] -= 1
                 continue
-            at = "%s#%d" % (subject.ledger_names[(arm, worker)], row["sequence"])
             yield (
-                at,
+                _at(subject.ledger_names[(arm, worker)], row),
                 "request %s, response %s" % (row["requestSha256"], row["responseSha256"]),
                 "a sample with both hashes",
             )
@@ -166,25 +169,28 @@ def hold_ids(subject: Comparison) -> Iterator[Complaint]:
     """
     for arm in subject.arms_seen():
         samples = {row["offer"]: row for row in subject.by_arm.get(arm, [])}
-        seen: Dict[str, str] = {}
+        seen: Dict[str, Tuple[str, Row]] = {}
         for worker, receipt in subject.traffic(arm):
             offer = receipt["requestId"]
             if offer is None:
                 continue
-            at = "%s#%d" % (subject.ledger_names[(arm, worker)], receipt["sequence"])
+            ledger = subject.ledger_names[(arm, worker)]
             sample: Optional[Row] = samples.get(offer)
             if offer in seen:
-                yield (at, "request id %s again, first at %s" % (shown(offer), seen[offer]), "each id once")
+                found = "request id %s again, first at %s" % (shown(offer), _at(*seen[offer]))
+                yield (_at(ledger, receipt), found, "each id once")
             elif sample is None:
-                yield (at, "request id " + shown(offer), "a sample of " + arm)
+                yield (_at(ledger, receipt), "request id " + shown(offer), "a sample of " + arm)
             elif arrived(sample):
                 told = (worker, receipt["requestSha256"], receipt["responseSha256"], receipt["status"])
                 right = (sample["worker"], sample["requestSha256"], sample["responseSha256"], sample["status"])
                 if told != right:
-                    yield (at, "%s, request %s, response %s, status %s" % told, "%s, %s, %s, %s" % right)
+                    found = "%s, request %s, response %s, status %s" % told
+                    yield (_at(ledger, receipt), found, "%s, %s, %s, %s" % right)
                 elif not receipt["complete"]:
-                    yield (at, "an incomplete exchange (%s)" % receipt["reason"], "a complete one, since the sample is")
-            seen.setdefault(offer, at)
+                    found = "an incomplete exchange (%s)" % receipt["reason"]
+                    yield (_at(ledger, receipt), found, "a complete one, since the sample is")
+            seen.setdefault(offer, (ledger, receipt))
 
 
 def hold_ids_seen(subject: Comparison) -> Iterator[Complaint]:

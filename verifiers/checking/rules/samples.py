@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterator, Tuple
 
-from checking.arithmetic import CONCURRENCY, most_open
 from checking.check import Complaint
+from checking.plan import CONCURRENCY
 from checking.reading import shown
 from checking.rules.comparison import OFFERS, Comparison, Row, arm_id
 
@@ -33,11 +33,12 @@ def hold_offers(subject: Comparison) -> Iterator[Complaint]:
 
 def hold_labels(subject: Comparison) -> Iterator[Complaint]:
     """An offer's id says its repetition, arm and phase; a native warm-up names its worker."""
+    workers = subject.workers
     for row in subject.samples:
-        named = "%s-%s" % (arm_id(row), row["phase"])
+        named = arm_id(row) + "-" + row["phase"]
         if row["offer"][:-4] != named:
             yield (subject.at(row), "%s in %s" % (row["phase"], arm_id(row)), "what the offer id says")
-        elif row["worker"] is not None and row["worker"] not in subject.workers:
+        elif row["worker"] is not None and row["worker"] not in workers:
             yield (subject.at(row), "worker " + shown(row["worker"]), "a worker of the comparison")
         elif row["phase"] == "native-warm" and row["worker"] is None:
             yield (subject.at(row), "no worker", "the worker that the client went to")
@@ -62,10 +63,10 @@ def hold_fixed_body(subject: Comparison) -> Iterator[Complaint]:
 def hold_stored(subject: Comparison) -> Iterator[Complaint]:
     """Every hash that a document cites is a stored body."""
     missing = set()
-    for at, name, _ in subject.cited():
+    for at, name, _ in subject.citations():
         if name not in subject.bodies.names and name not in missing:
             missing.add(name)
-            yield (at, "no body " + name, "a stored body")
+            yield ("%s#%s" % at, "no body " + name, "a stored body")
 
 
 def hold_digests(subject: Comparison) -> Iterator[Complaint]:
@@ -83,7 +84,7 @@ def hold_digests(subject: Comparison) -> Iterator[Complaint]:
 
 def hold_cited(subject: Comparison) -> Iterator[Complaint]:
     """No body lies there that nothing cites."""
-    cited = {name for _, name, _ in subject.cited()}
+    cited = {name for _, name, _ in subject.citations()}
     for name in sorted(subject.bodies.names - cited):
         yield (subject.bodies.path(name), "a body that nothing cites", "bodies of samples, receipts and probes only")
 
@@ -91,9 +92,9 @@ def hold_cited(subject: Comparison) -> Iterator[Complaint]:
 def hold_lengths(subject: Comparison) -> Iterator[Complaint]:
     """Every length that a document tells is that of the stored body."""
     lengths = subject.bodies.lengths
-    for at, name, length in subject.cited():
+    for at, name, length in subject.citations():
         if length is not None and lengths.get(name, length) != length:
-            yield (at, "%d bytes" % length, "%d, as stored" % lengths[name])
+            yield ("%s#%s" % at, "%d bytes" % length, "%d, as stored" % lengths[name])
 
 
 def _derived(subject: Comparison) -> Iterator[Tuple[Row, Any]]:
@@ -170,6 +171,8 @@ def hold_times(subject: Comparison) -> Iterator[Complaint]:
 
 def hold_concurrency(subject: Comparison) -> Iterator[Complaint]:
     """Never more than eight requests are open at once."""
+    from checking.arithmetic import most_open
+
     for arm in sorted({arm for arm, _ in subject.by_phase}):
         spans = [
             (row["startedSeconds"], row["startedSeconds"] + row["totalSeconds"])

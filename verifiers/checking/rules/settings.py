@@ -4,28 +4,36 @@ from __future__ import annotations
 
 import hashlib
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Dict, List, Tuple
+from functools import partial
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from checking.check import Check, Family, Mutation
 from checking.later import Later
 from checking.package import View
-from checking.rules import agreement, index, protocol, receipts, samples, settings_index, shapes, verdict
+from checking.rules import (
+    agreement,
+    index,
+    protocol,
+    receipts,
+    samples,
+    settings_index,
+    shapes,
+    shapes_comparison,
+    shapes_decision,
+    verdict,
+)
 from checking.rules.comparison import ARMS, Comparison, ledgers_below
-from checking.rules.forgery import lie, setting_to, streaming
 from checking.shape import Shape
 
-if TYPE_CHECKING:
-    from checking.rules import agreement_lies as told
-    from checking.rules import receipt_lies as more
-    from checking.rules import settings_lies as lies
-else:
-    told, more, lies = map(Later, ("checking.rules.%s_lies" % name for name in ("agreement", "receipt", "settings")))
+told, more, lies = map(Later, ("checking.rules.%s_lies" % name for name in ("agreement", "receipt", "settings")))
+forgery = Later("checking.rules.forgery")
+Tell = Callable[..., Any]
 
 DOCUMENTS = (
-    ("comparison.json", shapes.COMPARISON),
+    ("comparison.json", shapes_comparison.COMPARISON),
     ("samples.json", shapes.SAMPLES),
-    ("snapshots.json", shapes.SNAPSHOTS),
-    ("decision.json", shapes.DECISION),
+    ("snapshots.json", shapes_comparison.SNAPSHOTS),
+    ("decision.json", shapes_decision.DECISION),
 )
 
 
@@ -62,6 +70,16 @@ def facts(subject: Comparison) -> Dict[str, Any]:
 
 def _c(code: str, truth: str, hold: Any, *mutations: Mutation, needs: Tuple[str, ...] = ()) -> Check:
     return Check(code, truth, hold, mutations, needs)
+
+
+def lie(name: str, tell: Tell, wanted: Optional[Tell] = None, decide: bool = False) -> Mutation:
+    """A coherent forgery of one comparison; with `decide` the decision is made to follow from the lie."""
+    return Mutation(name, partial(forgery.forge, tell, wanted, decide))
+
+
+def setting_to(name: str, document: str, steps: Tuple[Any, ...], value: Any) -> Mutation:
+    """A forgery that sets one value of one document (`value` may be a function of the old one)."""
+    return lie(name, partial(forgery.set_value, document, steps, value))
 
 
 def _flip(value: Any) -> Any:
@@ -279,9 +297,9 @@ _CHECKS = (
         "the classification follows from the stored bytes",
         samples.hold_classification,
         lie("call a capped answer normal", lies.cap_quietly),
-        lie("call a cut stream normal", lies.cut_quietly, streaming),
-        lie("call a broken stream normal", lies.break_quietly, streaming),
-        lie("call an error event normal", lies.error_quietly, streaming),
+        lie("call a cut stream normal", lies.cut_quietly, forgery.streaming),
+        lie("call a broken stream normal", lies.break_quietly, forgery.streaming),
+        lie("call an error event normal", lies.error_quietly, forgery.streaming),
         lie("call an answer with a doubled key normal", lies.double_key),
         lie("change a classification alone", lies.call_failed_normal),
     ),
@@ -309,7 +327,7 @@ _CHECKS = (
         "ttft-present",
         "a stream with text has a time to it, and nothing else has",
         samples.hold_ttft,
-        lie("leave out the slowest time to first text", lies.drop_ttft, streaming, decide=True),
+        lie("leave out the slowest time to first text", lies.drop_ttft, forgery.streaming, decide=True),
         lie("time a plain answer", lies.time_native),
         lie("time reasoning that is not there", lies.invent_reasoning),
     ),
@@ -443,7 +461,7 @@ _CHECKS = (
         "decision-pairs",
         "both sides of every pair follow from the samples",
         verdict.hold_pairs,
-        lie("shorten a p95", more.better_tail, streaming),
+        lie("shorten a p95", more.better_tail, forgery.streaming),
         lie("take the 22nd of 24 as p95", more.other_percentile),
         lie("tell another token total", more.other_tokens),
         lie("tell another memory figure", more.other_memory),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterator
 
-from checking.arithmetic import MAIN_TOTAL, WARM_TOTAL
 from checking.check import Complaint
-from checking.rules import shapes
+from checking.plan import MAIN_TOTAL, WARM_TOTAL
+from checking.rules import shapes_decision
 from checking.rules.index import Index, Table
 
 TABLE = Table(
@@ -14,7 +14,7 @@ TABLE = Table(
     key="comparisons",
     parent="results/settings",
     kind="comparison",
-    shape=shapes.SETTINGS_INDEX,
+    shape=shapes_decision.SETTINGS_INDEX,
     holding=" with a comparison",
     beside=("a file beside the comparisons", "folders of comparisons only"),
 )

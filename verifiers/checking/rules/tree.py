@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any, Iterator, Optional, Tuple
+from typing import Iterator, Tuple
 
 from checking.check import Check, Complaint, Family, Mutation, Scope
-from checking.damage import Bench
+from checking.later import Later
+from checking.listing import one_of_hashes
 from checking.reading import shown
 from checking.rules.comparison import peek
+
+lies = Later("checking.rules.tree_lies")
 
 TOOLS = (
     "README.md",
@@ -81,6 +84,9 @@ def _odd(name: str) -> bool:
 @lru_cache(maxsize=None)
 def _misplaced(folder: str, joined: str) -> Tuple[str, ...]:
     start = folder + "/" if folder else ""
+    hashed = one_of_hashes(joined)
+    if hashed and not _odd(start + hashed):
+        return ()
     return tuple(filter(_odd, [start + name for name in joined.split("/")[:-1]]))
 
 
@@ -109,45 +115,21 @@ def hold_owned(subject: Tree) -> Iterator[Complaint]:
             )
 
 
-def _add(name: str, path: str, data: bytes) -> Mutation:
-    def damage(bench: Bench) -> Optional[str]:
-        bench.put(path, data)
-        return path
-
-    return Mutation(name, damage)
-
-
-def _drop(name: str, path: str) -> Mutation:
-    def damage(bench: Bench) -> Optional[str]:
-        if not bench.has(path):
-            return None
-        bench.remove(path)
-        return path
-
-    return Mutation(name, damage)
-
-
-def _unnamed(bench: Bench) -> Any:
-    """Copy a registry under another name, or make one."""
-    bench.put("registry-unnamed/probes/nobody.json", b"{}\n")
-    return "registry-unnamed"
-
-
 CHECKS = (
     Check(
         "tree-closed",
         "nothing lies in the package that the format does not name",
         hold_closed,
         (
-            _add("lay a page of claims into the top folder", "RESULTS.md", b"# Release qualified\n"),
-            _add("lay a file of import paths into the top folder", "extra.pth", b"import os\n"),
-            _add("lay a start-up hook beside the verifiers", "sitecustomize.py", b"import builtins\n"),
-            _add("shadow the JSON reader of the verifiers", "json.py", b"loads = dict\n"),
-            _add("lay a compiled module among the rules", "checking/rules/settings.pyc", b"\0"),
-            _add("add a verifier that is none", "verify-everything.py", b"print('verified')\n"),
-            _add("add a folder that no page names", "notes/summary.md", b"all is well\n"),
-            _add("add a report beside the indices", "results/summary.json", b"{}\n"),
-            _add("add a file of another ending to a folder", "schemas/extra.schema.json", b"{}\n"),
+            Mutation("lay a page of claims into the top folder", lies.page_of_claims),
+            Mutation("lay a file of import paths into the top folder", lies.import_paths),
+            Mutation("lay a start-up hook beside the verifiers", lies.start_up_hook),
+            Mutation("shadow the JSON reader of the verifiers", lies.shadow_json),
+            Mutation("lay a compiled module among the rules", lies.compiled_module),
+            Mutation("add a verifier that is none", lies.further_verifier),
+            Mutation("add a folder that no page names", lies.further_folder),
+            Mutation("add a report beside the indices", lies.further_report),
+            Mutation("add a file of another ending to a folder", lies.further_schema),
         ),
     ),
     Check(
@@ -155,9 +137,9 @@ CHECKS = (
         "the guide, the recorder and the verifiers are there",
         hold_tools,
         (
-            _drop("remove what the codes mean", "CHECKS.md"),
-            _drop("remove a verifier", "verify-lifecycle.py"),
-            _drop("remove the guide", "README.md"),
+            Mutation("remove what the codes mean", lies.drop_codes),
+            Mutation("remove a verifier", lies.drop_verifier),
+            Mutation("remove the guide", lies.drop_guide),
         ),
     ),
     Check(
@@ -165,10 +147,8 @@ CHECKS = (
         "weights are of a profile, registries of an engine",
         hold_owned,
         (
-            _add(
-                "add checksums of an unlisted profile", "weights/unlisted.sha256", b"0" * 64 + b"  model.safetensors\n"
-            ),
-            Mutation("add a registry that no engine names", _unnamed),
+            Mutation("add checksums of an unlisted profile", lies.unlisted_checksums),
+            Mutation("add a registry that no engine names", lies.unnamed_registry),
         ),
     ),
 )

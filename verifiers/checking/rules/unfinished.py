@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
-from checking.arithmetic import ORDER
 from checking.check import Complaint, Scope
 from checking.package import View
+from checking.plan import ORDER
 from checking.reading import shown
-from checking.rules import samples, shapes
-from checking.rules.comparison import LEDGER, OFFERS, Bodies, Comparison, Row, arm_id, ledgers_below, peek
+from checking.rules import samples, shapes, shapes_comparison, shapes_incomplete
+from checking.rules.comparison import LEDGER, OFFERS, Bodies, Cited, Comparison, Row, arm_id, ledgers_below, peek
 from checking.rules.index import Index, Table
 from checking.shape import Shape
 
@@ -24,12 +24,12 @@ HEX = "0123456789abcdef"
 def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
     """The documents of an incomplete comparison and its ledgers; snapshots where any were taken."""
     wanted: List[Tuple[str, Shape]] = [
-        (folder + "/comparison.json", shapes.INCOMPLETE_COMPARISON),
+        (folder + "/comparison.json", shapes_incomplete.INCOMPLETE_COMPARISON),
         (folder + "/samples.json", shapes.SAMPLES),
-        (folder + "/offers.json", shapes.OFFERS),
+        (folder + "/offers.json", shapes_incomplete.OFFERS),
     ]
     if view.has(folder + "/snapshots.json"):
-        wanted.append((folder + "/snapshots.json", shapes.SNAPSHOTS))
+        wanted.append((folder + "/snapshots.json", shapes_comparison.SNAPSHOTS))
     return wanted + ledgers_below(view, folder)
 
 
@@ -52,15 +52,15 @@ class Incomplete(Comparison):
         """Where an offer stands."""
         return "%s#%s" % (self.path("offers.json"), offer["offer"])
 
-    def cited(self) -> Iterator[Tuple[str, str, Optional[int]]]:
-        for at, name, length in super().cited():
-            yield at, name, length
+    def cited(self) -> Iterator[Cited]:
+        yield from super().cited()
         for offer in self.offers:
-            yield self.where(offer), offer["requestSha256"], offer["requestBytes"]
+            at = (self.path("offers.json"), offer["offer"])
+            yield at, offer["requestSha256"], offer["requestBytes"]
             if offer["client"] is not None:
-                yield self.where(offer), offer["client"]["sha256"], offer["client"]["bytes"]
+                yield at, offer["client"]["sha256"], offer["client"]["bytes"]
             if offer["upstream"] is not None:
-                yield self.where(offer), offer["upstream"]["sha256"], offer["upstream"]["bytes"]
+                yield at, offer["upstream"]["sha256"], offer["upstream"]["bytes"]
 
 
 def hold_files(subject: Incomplete) -> Iterator[Complaint]:
@@ -210,8 +210,8 @@ def _places(subject: Incomplete) -> Tuple[Dict[str, str], Dict[str, str]]:
     """(hash -> where cited) of whole bodies and of upstream partials."""
     whole: Dict[str, str] = {}
     part: Dict[str, str] = {}
-    for at, name, _ in Comparison.cited(subject):
-        whole[name] = at
+    for spot, name, _ in Comparison.cited(subject):
+        whole[name] = "%s#%s" % spot
     for key, rows in subject.ledgers.items():
         for row in rows:
             if not row["complete"]:
@@ -273,9 +273,9 @@ def hold_lengths(subject: Incomplete) -> Iterator[Complaint]:
     """Every told length is that of the stored bytes."""
     lengths = dict(subject.partials.lengths)
     lengths.update(subject.bodies.lengths)
-    for at, name, length in subject.cited():
+    for at, name, length in subject.citations():
         if length is not None and lengths.get(name, length) != length:
-            yield (at, "%d bytes" % length, "%d, as stored" % lengths[name])
+            yield ("%s#%s" % at, "%d bytes" % length, "%d, as stored" % lengths[name])
 
 
 def hold_reason(subject: Incomplete) -> Iterator[Complaint]:
@@ -311,7 +311,7 @@ TABLE = Table(
     key="comparisons",
     parent=PARENT,
     kind="incomplete",
-    shape=shapes.INCOMPLETE_INDEX,
+    shape=shapes_incomplete.INCOMPLETE_INDEX,
     holding="",
     beside=("a file beside the incomplete comparisons", "their folders only"),
 )

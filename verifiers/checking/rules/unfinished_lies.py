@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
-from checking.check import Mutation
 from checking.damage import Bench
 from checking.rules.comparison import Row
-from checking.rules.forgery import Desk
+from checking.rules.forgery import Desk, Lie
 from checking.rules.unfinished import INDEX, KIND_OF, PARENT
 
 
-def lie(name: str, tell: Any, resealed: bool = True) -> Mutation:
-    """A coherent forgery of the first incomplete comparison; None from `tell` when it has nothing of the kind."""
-
-    def damage(bench: Bench) -> Optional[str]:
-        for folder in bench.folders(PARENT):
-            desk = Desk(bench, folder)
-            told = tell(desk)
-            if told is not None:
-                return "%s: %s" % (folder, told)
-        return None
-
-    return Mutation(name, damage, resealed)
+def forge(tell: Lie, bench: Bench) -> Optional[str]:
+    """Tell a lie of the first incomplete comparison that has something of its kind."""
+    for folder in bench.folders(PARENT):
+        desk = Desk(bench, folder)
+        told = tell(desk)
+        if told is not None:
+            return "%s: %s" % (folder, told)
+    return None
 
 
-def on_offer(change: Any, wanted: Any = lambda offer: True) -> Any:
+def _on_offer(change: Any, wanted: Any = lambda offer: True) -> Lie:
     """A lie that changes the first wanted offer of offers.json, with its counts."""
 
     def tell(desk: Desk) -> Optional[str]:
@@ -112,7 +107,7 @@ def drop_partial(desk: Desk) -> Optional[str]:
 
 def complete_partial(desk: Desk) -> Optional[str]:
     """Count a timed-out offer as completed by its upstream bytes."""
-    return on_offer(lambda one: one.update(fate="completed"), lambda one: one["fate"] == "timed-out")(desk)  # type: ignore[no-any-return]
+    return _on_offer(lambda one: one.update(fate="completed"), lambda one: one["fate"] == "timed-out")(desk)
 
 
 def alter_receipt(desk: Desk) -> Optional[str]:
@@ -153,7 +148,7 @@ def select(bench: Bench) -> Optional[str]:
     return "a recipe rests on " + str(told)
 
 
-def on_sample(change: Any) -> Any:
+def _on_sample(change: Any) -> Lie:
     """A lie that changes the first sample."""
 
     def tell(desk: Desk) -> Optional[str]:
@@ -167,7 +162,7 @@ def on_sample(change: Any) -> Any:
     return tell
 
 
-def on_data(change: Any) -> Any:
+def _on_data(change: Any) -> Lie:
     """A lie that changes comparison.json; `change` says False when there is nothing of the kind."""
 
     def tell(desk: Desk) -> Optional[str]:
@@ -180,7 +175,7 @@ def on_data(change: Any) -> Any:
     return tell
 
 
-def swap_arms(value: Row) -> Any:
+def _swap_arms(value: Row) -> Any:
     """Reverse the arms."""
     if len(value["arms"]) < 2:
         return False
@@ -188,7 +183,7 @@ def swap_arms(value: Row) -> Any:
     return True
 
 
-def abort_early(value: Row) -> Any:
+def _abort_early(value: Row) -> Any:
     """Abort a run before it began."""
     if not value["arms"]:
         return False
@@ -214,7 +209,7 @@ def alter_body(desk: Desk) -> Optional[str]:
     return str(rows[0]["offer"])
 
 
-def index_lie(name: str, change: Any) -> Mutation:
+def _index_lie(change: Any) -> Callable[[Bench], Optional[str]]:
     """A lie in the index alone; sums are sealed, its hashes are not put right."""
 
     def damage(bench: Bench) -> Optional[str]:
@@ -226,7 +221,7 @@ def index_lie(name: str, change: Any) -> Mutation:
         bench.reseal_sums()
         return INDEX
 
-    return Mutation(name, damage, resealed=False)
+    return damage
 
 
 def miscount(desk: Desk) -> str:
@@ -249,10 +244,41 @@ def shift(desk: Desk) -> Optional[str]:
     return None
 
 
-def be_ready_early(value: Row) -> Any:
+def _be_ready_early(value: Row) -> Any:
     """Let an engine be ready before its start."""
     for arm in value["arms"]:
         if arm["timeline"] and arm["timeline"]["engineStartedSeconds"] and arm["timeline"]["readySeconds"]:
             arm["timeline"]["readySeconds"] = 0
             return True
     return False
+
+
+other_run = _on_data(lambda value: value.update(run="another"))
+reverse_arms = _on_data(_swap_arms)
+other_phase = _on_offer(lambda one: one.update(phase="main"), lambda one: one["phase"] != "main")
+never_started = _on_offer(
+    lambda one: one.update(fate="never-started", sample=False), lambda one: one["fate"] == "completed"
+)
+complete_unanswered = _on_offer(lambda one: one.update(fate="completed"), lambda one: not one["sample"])
+lose_client = _on_offer(
+    lambda one: one.update(client=None), lambda one: one["client"] is not None and one["client"]["bytes"]
+)
+other_request = _on_offer(lambda one: one.update(requestBytes=one["requestBytes"] + 1), lambda one: one["sample"])
+complete_upstream = _on_offer(
+    lambda one: one["upstream"].update(complete=True),
+    lambda one: one["upstream"] is not None and not one["upstream"]["complete"],
+)
+forget_upstream = _on_offer(lambda one: one.update(upstream=None), lambda one: one["upstream"] is not None)
+longer_response = _on_sample(lambda row: row.update(responseBytes=row["responseBytes"] + 1))
+other_class = _on_sample(
+    lambda row: row.update(classification="CAPPED" if row["classification"] != "CAPPED" else "NORMAL")
+)
+more_tokens = _on_sample(lambda row: row.update(completionTokens=999))
+be_ready_early = _on_data(_be_ready_early)
+abort_early = _on_data(_abort_early)
+drop_row = _index_lie(lambda rows: rows.pop())
+other_row_hash = _index_lie(lambda rows: rows[0]["files"].update(offers="0" * 64))
+other_row_reason = _index_lie(
+    lambda rows: rows[0].update(reason="OPERATOR" if rows[0]["reason"] != "OPERATOR" else "DISK_FULL")
+)
+more_completed = _index_lie(lambda rows: rows[0]["counts"].update(completed=rows[0]["counts"]["completed"] + 1))

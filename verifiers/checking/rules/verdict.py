@@ -8,7 +8,7 @@ from checking.check import Complaint, Family, Scope
 from checking.reading import shown
 from checking.rules.comparison import Comparison, peek
 from checking.rules.decision import derive
-from checking.rules.protocol import launch_values
+from checking.rules.launches import launch_values
 
 Row = Dict[str, Any]
 
