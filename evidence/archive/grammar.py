@@ -6,6 +6,7 @@ normalisation cannot make two of them one. POSIX.1-1988 ustar is the header form
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, field
 
@@ -134,7 +135,8 @@ _FIXED_SUM = {mode: sum(_OWNER[mode]) + sum(_TIME) + 8 * 32 + sum(_TYPE_TO_DEVIC
 def header(prefix: bytes, name: bytes, size: int, mode: int) -> bytes:
     """Return the one 512-byte header that a member with these facts has (`split` gives prefix and name)."""
     digits = b"%011o" % size
-    checksum = _FIXED_SUM[mode] + sum(name) + sum(prefix) + sum(digits)
+    ending, ending_sum = _ending(prefix)
+    checksum = _FIXED_SUM[mode] + sum(name) + ending_sum + sum(digits)
     return b"%b%b%b%b%06o\0 %b%b" % (
         name.ljust(100, b"\0"),
         _OWNER[mode],
@@ -142,8 +144,14 @@ def header(prefix: bytes, name: bytes, size: int, mode: int) -> bytes:
         _TIME,
         checksum,
         _TYPE_TO_DEVICES,
-        prefix.ljust(167, b"\0"),
+        ending,
     )
+
+
+@functools.lru_cache(64)
+def _ending(prefix: bytes) -> tuple[bytes, int]:
+    """The prefix field with what follows it, and the sum of its bytes: a folder's files share it."""
+    return prefix.ljust(167, b"\0"), sum(prefix)
 
 
 def padding(size: int) -> int:

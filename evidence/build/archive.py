@@ -239,10 +239,10 @@ def _file(name: bytes, content: Path | str, path: Path, sink: _Sink) -> int:
             raise EvidenceError(f"{content}: not a regular file", "only regular files are packed", code=1)
         size = facts.st_size
         sink.put(_header(name, size, path))
-        there = sink.pull(handle, size)
+        there = sink.pull(handle, size + 1)  # one more than there should be tells of a file that grows
         if there < size:
             raise EvidenceError(f"{content}: shrank to {there} bytes of {size}", "try again when still")
-        if os.read(handle, 1):
+        if there > size:
             raise EvidenceError(f"{content}: grew past {size} bytes", "try again when nothing writes there")
     finally:
         os.close(handle)

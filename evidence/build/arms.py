@@ -18,14 +18,12 @@ from evidence.capture.adapters import ADAPTERS, hide_private
 from evidence.errors import EvidenceError
 
 Record = TypeVar("Record")
-TIMELINE = tuple(records.Timeline.__dataclass_fields__)
 
 
 @functools.cache
 def _values(kind: type) -> Callable[[Json], tuple[Any, ...]]:
     """What takes the values of a record's fields, in their order, out of a row with its keys."""
-    fields: Iterable[str] = kind.__dataclass_fields__  # type: ignore[attr-defined]
-    keys = [records.key(name) for name in fields if name != "schema_version"]  # which is the last, and fixed
+    keys = [key for key in records.keys(kind) if key != "schemaVersion"]  # which is the last, and fixed
     return itemgetter(*keys) if len(keys) > 1 else lambda row: (row[keys[0]],)
 
 

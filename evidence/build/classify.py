@@ -18,7 +18,7 @@ from evidence.build import thinning
 
 Json = dict[str, Any]
 
-# A number that no body holds parts the events in one call of the parser; see `_objects`.
+# A number that no body holds parts the events in one call of the parser; see `read_objects`.
 _FENCE = b"918273645546372819"
 
 
@@ -142,8 +142,11 @@ def _events(rest: bytes, kind: str, owes_done: bool) -> Reading:
         raise _Malformed from None
     done = any(data == b"[DONE]" for _, data in dispatched)
     named = [(name, data) for name, data in dispatched if data != b"[DONE]"]
+    items = read_objects([data for _, data in named])
+    if items is None:
+        raise _Malformed
     answer = _Answer()
-    for (name, _), item in zip(named, _objects([data for _, data in named]), strict=True):
+    for (name, _), item in zip(named, items, strict=True):
         if name == "error" or item.get("error") is not None:
             raise _Failed
         answer.usage(item)
@@ -157,8 +160,8 @@ def _events(rest: bytes, kind: str, owes_done: bool) -> Reading:
     return answer.verdict()
 
 
-def _objects(payloads: list[bytes]) -> list[Json]:
-    """Parse the payloads, each of which must be one JSON object, in one call.
+def read_objects(payloads: list[bytes]) -> list[Json] | None:
+    """Parse the payloads in one call; None when one of them is not one JSON object.
 
     They stand in one array, parted by a number that none of them holds. A payload that reaches into the next
     one would swallow the fence between, so as many fences at the top as there are joints proves each whole.
@@ -167,17 +170,14 @@ def _objects(payloads: list[bytes]) -> list[Json]:
     try:
         if text.count(_FENCE) == max(len(payloads) - 1, 0):
             parsed = orjson.loads(text)
-            if len(parsed) == max(2 * len(payloads) - 1, 0) and all(type(n) is int for n in parsed[1::2]):
-                parsed = parsed[::2]
-            else:
-                raise _Malformed
+            if len(parsed) != max(2 * len(payloads) - 1, 0) or not all(type(n) is int for n in parsed[1::2]):
+                return None
+            parsed = parsed[::2]
         else:
             parsed = [orjson.loads(payload) for payload in payloads]
     except orjson.JSONDecodeError:
-        raise _Malformed from None
-    if not all(isinstance(item, dict) for item in parsed):
-        raise _Malformed
-    return list(parsed)
+        return None
+    return parsed if all(type(item) is dict for item in parsed) else None
 
 
 def _document(body: bytes, kind: str) -> Reading:

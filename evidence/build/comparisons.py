@@ -120,11 +120,10 @@ def add_samples(tree: Tree, folder: str, identifier: str, samples: Sequence[reco
 def add_ledgers(tree: Tree, folder: str, ledgers: Mapping[tuple[str, str], Sequence[records.Receipt]]) -> None:
     """Pack every ledger as ledgers/<arm>.<worker>.json. Paths, ids and headers are words from outside."""
     for (arm, worker), receipts in sorted(ledgers.items()):
-        words: set[str] = set()
-        for receipt in receipts:
-            words |= {receipt.method, receipt.path, receipt.request_id or ""}
-            for headers in (receipt.request_headers, receipt.response_headers):
-                words.update(f"{name}: {value}" for name, value in headers.items())
+        words = {text for receipt in receipts for text in (receipt.method, receipt.path, receipt.request_id or "")}
+        both = (fields for receipt in receipts for fields in (receipt.request_headers, receipt.response_headers))
+        headers = {(name, str(value)) for fields in both for name, value in fields.items()}
+        words |= {f"{name}: {value}" for name, value in headers}
         data = records.to_bytes(records.Ledger(worker, arm, receipts))
         tree.add(
             f"{folder}/ledgers/{arm}.{worker}.json", data, free="\n".join(sorted(words)).encode("utf-8", "replace")

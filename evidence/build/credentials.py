@@ -27,7 +27,7 @@ DETECTORS: dict[str, tuple[bytes, ...]] = {
     "private_key.PrivateKeyDetector": (b"private key", b"putty-user-key"),
     "pypi_token.PypiTokenDetector": (b"pypi-age",),
     "sendgrid.SendGridDetector": (b"sg.",),
-    "slack.SlackDetector": (b"xox", b"hooks.slack.com"),
+    "slack.SlackDetector": (b"xoxa-", b"xoxb-", b"xoxo-", b"xoxp-", b"xoxr-", b"xoxs-", b"hooks.slack.com"),
     "square_oauth.SquareOAuthDetector": (b"sq0csp-",),
     "stripe.StripeDetector": (b"k_live_",),
     "twilio.TwilioKeyDetector": (b"ac", b"sk"),
@@ -38,6 +38,8 @@ _SHAPES = {
     "aws.AWSKeyDetector": re.compile(
         rb"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}|(?i:aws).{0,60}[0-9a-zA-Z/+]{40}"
     ),
+    # The three letters alone stand in one of a few hundred ids that an engine draws.
+    "jwt.JwtTokenDetector": re.compile(rb"eyJ[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]"),
     "twilio.TwilioKeyDetector": re.compile(rb"(?:AC|SK)[a-z0-9]{32}"),
 }
 # Tokens of model hubs, clouds and engines that detect-secrets has no detector for.

@@ -67,14 +67,15 @@ class Deflater:
             view = view[count:]
 
     def pull(self, handle: int, size: int) -> int:
-        """Take the next `size` bytes from a descriptor, without a copy between; return how many were there."""
+        """Take the next `size` bytes of a regular file, without a copy between; return how many were there."""
         left = size
         while left:
-            count = os.readv(handle, [self._piece[self._filled : min(PIECE, self._filled + left)]])
-            if not count:
-                break
+            room = self._piece[self._filled : self._filled + left]
+            count = os.readv(handle, [room])
             self._advance(count)
             left -= count
+            if count < len(room):  # a regular file gives less only where it ends
+                break
         return size - left
 
     def finish(self) -> None:

@@ -7,7 +7,6 @@ got at, the expected SHA-256 of every file of the model folder, in the form that
 from __future__ import annotations
 
 import hashlib
-import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -134,6 +133,8 @@ def _digest(path: Path) -> str | None:
 
 
 def _read(package: Path, name: str) -> str:
+    import tarfile  # not above: a build reads no archive
+
     hint = "gated profiles that never ran and deferred profiles have no checksums"
     try:
         if package.is_dir():

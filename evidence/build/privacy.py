@@ -45,7 +45,6 @@ _INTERNAL = re.compile(rb"(?i)\b[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:svc\.cluster\.lo
 _DEVICE = re.compile(rb"\b(?:GPU|MIG)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _TEMPLATE = re.compile(rb"\{%-?\s*(?:for|if|set|macro|generation)\b")
 _TEMPLATE_WORDS = (b"add_generation_prompt", b"for message in", b"bos_token", b"message['role']", b'message["role"]', b'message[\\"role\\"]', b"message.role")  # fmt: skip
-_CONTENT = re.compile(rb'"(?:content|text|reasoning|reasoning_content)":\s?"((?:[^"\\]|\\.)*)"')
 _PROSE = bytes(place for place in range(256) if place >= 128 or chr(place).isalpha() or chr(place) in " \n.,;!?'()*-")
 _WORDS = bytes(97 if place < 128 and (chr(place).isalpha() or place == 45) else 32 for place in range(256))
 _RUN = b"a" * 11
@@ -197,17 +196,19 @@ class Scanner:
 
     def _knows(self, thinned: thinning.Thinned) -> bool:
         """Whether there is nothing in a stream but what may be in its words and its id; many streams have one frame."""
-        if thinned.frame not in self._frames:
-            if self._hints(thinned.rest, True):
-                return False
-            if len(self._frames) >= 256:
-                self._frames.clear()
-            self._frames.add(thinned.frame)
+        if thinned.frame in self._frames:
+            return True
+        form = thinning.form(thinned.frame)  # a number by itself is no address, name or token
+        if form not in self._frames and self._hints(thinned.rest, True):
+            return False
+        if len(self._frames) >= 256:
+            self._frames.clear()
+        self._frames |= {thinned.frame, form}
         return True
 
     def _suspicious(self, data: bytes, body: bool) -> bool:
         """Whether a closer look is worth it: false for nearly every file, and for none that holds a finding."""
-        return self._hints(data, body) or (body and self._hints(joined(data), body))
+        return self._hints(data, body) or (body and self._hints(thinning.joined(data), body))
 
     def _tells(self, streams: Sequence[thinning.Thinned]) -> bool:
         """Whether words or ids of these streams are worth a closer look, each word by itself and all joined to a text."""
@@ -251,7 +252,7 @@ class Scanner:
             yield Finding(path, "byte 0", kind, what)
         lines = [(f"line {number}", line) for number, line in enumerate(data.split(b"\n"), 1)]
         if body:
-            lines += [("the joined contents", line) for line in joined(data).split(b"\n")]
+            lines += [("the joined contents", line) for line in thinning.joined(data).split(b"\n")]
         seen = set()
         for place, raw in lines:
             line = unescaped(raw) if b"\\" in raw else raw
@@ -292,14 +293,6 @@ def _has_any(text: bytes, words: Sequence[bytes]) -> bool:
         if word in text:
             return True
     return False
-
-
-def joined(body: bytes) -> bytes:
-    """The text that a streamed answer adds up to, roughly: an address may be cut over several events."""
-    if sum(map(body.count, (b'content"', b'text"', b'reasoning"'))) < 2:
-        return b""
-    contents = _CONTENT.findall(body)
-    return b"".join(contents) if len(contents) > 1 else b""
 
 
 def unescaped(text: bytes) -> bytes:

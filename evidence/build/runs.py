@@ -12,7 +12,7 @@ import hashlib
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any
 import orjson
 
 from evidence import records
+from evidence.build import classify
 from evidence.build.privacy import Scanner
 from evidence.campaign import Campaign
 from evidence.errors import EvidenceError
@@ -67,7 +68,7 @@ class Run:
         A duration is a float here: below 2^53 nanoseconds its shortest text is the decimal that was written.
         """
         place = self.folder / "journal.jsonl"
-        events = list(_lines(place))
+        events = _lines(place)
         for number, event in enumerate(events, 1):
             if not isinstance(event.get("event"), str):
                 raise EvidenceError(f"{place}, line {number}: found no event name, expected one", code=1)
@@ -123,27 +124,37 @@ class Run:
         return found
 
 
-def _lines(path: Path) -> Iterator[Json]:
+def _lines(path: Path) -> list[Json]:
     """The objects of a JSON-lines file; a last line without its newline was torn and is none."""
-    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], 1):
-        try:
-            row = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            raise EvidenceError(f"{path}, line {number}: found no JSON ({error}), expected one object") from None
-        if not isinstance(row, dict):
-            raise EvidenceError(f"{path}, line {number}: found {type(row).__name__}, expected one object")
-        yield row
+    lines = path.read_bytes().split(b"\n")[:-1]
+    return classify.read_objects(lines) or [
+        _row(f"{path}, line {number}", line) for number, line in enumerate(lines, 1)
+    ]
 
 
-_RECEIPT = {records.key(name): name for name in records.Receipt.__dataclass_fields__}
+def _row(place: str, line: bytes) -> Json:
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise EvidenceError(f"{place}: found no JSON ({error}), expected one object") from None
+    if not isinstance(row, dict):
+        raise EvidenceError(f"{place}: found {type(row).__name__}, expected one object")
+    return row
+
+
+_RECEIPT = records.keys(records.Receipt)
 _RECEIPT_VALUES = itemgetter(*_RECEIPT)
 
 
 def _receipt(row: Json) -> records.Receipt:
-    if row.keys() != _RECEIPT.keys():
-        odd = sorted(row.keys() ^ _RECEIPT.keys())
+    try:
+        values = _RECEIPT_VALUES(row)
+    except KeyError:
+        values = ()
+    if len(values) != len(row):
+        odd = sorted(row.keys() ^ set(_RECEIPT))
         raise EvidenceError(f"receipt {row.get('sequence')}: found or missed the keys {', '.join(odd)}")
-    return records.Receipt(*_RECEIPT_VALUES(row))
+    return records.Receipt._make(values)
 
 
 def _read(path: str) -> bytes | None:

@@ -164,32 +164,47 @@ SPOILERS = [
     spoiler=st.none() | st.sampled_from(SPOILERS),
     place=st.integers(0, 40),
     finish=st.sampled_from(["stop", "length", "tool_calls"]),
+    ticks=st.booleans(),
 )
 def test_the_short_way_reads_what_the_long_way_reads(
-    words: list[str], spoiler: bytes | None, place: int, finish: str
+    words: list[str], spoiler: bytes | None, place: int, finish: str, ticks: bool
 ) -> None:
     chunks = [chunk({"content": word}) for word in words]
     if spoiler is not None:
         chunks.insert(place % len(chunks), spoiler)
     body = stream(*chunks, finish=finish)
+    if ticks:
+        body = b"".join(event + b"\n\n" for event in ticking(body.split(b"\n\n")[:-1]))
     short = read(body)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classify.thinning, "thin", lambda whole: None)
-        patch.setattr(classify, "_objects", one_by_one)
+        patch.setattr(classify, "read_objects", one_by_one)
         assert read(body) == short
 
 
-def one_by_one(payloads: list[bytes]) -> list[dict[str, object]]:
-    found = []
-    for payload in payloads:
-        try:
-            item = json.loads(payload)
-        except ValueError:
-            raise classify._Malformed from None
-        if not isinstance(item, dict):
-            raise classify._Malformed
-        found.append(item)
-    return found
+def ticking(events: list[bytes]) -> list[bytes]:
+    """The events with the second in which each was made, nine in a second."""
+    return [event.replace(b"{", b'{"created":%d,' % (1796038129 + n // 9), 1) for n, event in enumerate(events)]
+
+
+def one_by_one(payloads: list[bytes]) -> list[dict[str, object]] | None:
+    try:
+        found = [json.loads(payload) for payload in payloads]
+    except ValueError:
+        return None
+    return found if all(isinstance(item, dict) for item in found) else None
+
+
+def test_a_stream_that_a_clock_ticks_in_and_that_ends_in_an_event_of_its_own_is_read_from_few_events() -> None:
+    words = [
+        chunk({"content": f' \\ "{n}"'}).replace(b"{", b'{"created":%d,' % (1796038129 + n // 12), 1) for n in range(36)
+    ]
+    timed = chunk({"content": " end"}, timings={"ms": 79.208})
+    thinned = classify.thinning.thin(stream(*words, timed))
+    assert thinned is not None
+    assert thinned.rest.count(b"data:") < 10
+    assert [line for line in thinned.lines.split(b"\n") if line][-2:] == [b' \\\\ \\"35\\"', b" end"]
+    assert read(stream(*words, timed)) == Reading("NORMAL", "stop", 3, 40)
 
 
 def test_long_streams_are_read_from_few_events() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -58,10 +57,10 @@ class Given:
         self.options: dict[str, bool] = {}
 
     def alter(self, offer: str, **values: Any) -> None:
-        self.samples = [replace(one, **values) if one.offer == offer else one for one in self.samples]
+        self.samples = [one._replace(**values) if one.offer == offer else one for one in self.samples]
 
     def client(self, place: int, **values: Any) -> None:
-        self.arms[place] = replace(self.arms[place], client=replace(CLIENT, **values))
+        self.arms[place] = self.arms[place]._replace(client=CLIENT._replace(**values))
 
     def dated(self, hashes: list[str]) -> None:
         rows = [
@@ -120,8 +119,8 @@ def test_a_side_is_of_its_own_repetition_and_arm_and_of_main_samples_alone() -> 
     saved = {"device-1": 700, "device-2": 700}
     walls = {(one, arm): wall for one, arm, wall in zip((1, 1, 2, 2, 3, 3), ORDER, range(10, 16), strict=True)}
     for pair in decision.pairs:
-        assert pair.baseline == replace(plain, wall_seconds=walls[pair.repetition, "A"])
-    assert decision.pairs[0].candidate == replace(plain, wall_seconds=11.0, devices=saved)
+        assert pair.baseline == plain._replace(wall_seconds=walls[pair.repetition, "A"])
+    assert decision.pairs[0].candidate == plain._replace(wall_seconds=11.0, devices=saved)
     assert decision.pairs[1].candidate == records.Side(0.7, 0.9, 101, 12.0, saved)
 
 
@@ -141,7 +140,7 @@ def test_what_one_main_sample_lacks_its_side_lacks() -> None:
 def test_a_device_without_a_snapshot_is_unknown_and_an_unknown_wall_time_is_nought() -> None:
     def forget(given: Given) -> None:
         del given.snapshots[0]
-        given.arms[0] = replace(given.arms[0], wall_seconds=None)
+        given.arms[0] = given.arms[0]._replace(wall_seconds=None)
 
     decision = altered(forget)
     assert decision.pairs[0].baseline.devices == {"device-1": None, "device-2": None}
@@ -162,8 +161,8 @@ def test_nought_tokens_or_bytes_give_no_ratio() -> None:
     assert (row.baseline, row.candidate, row.relative, row.holds) == (0, 100, None, False)
 
     def nothing_used(given: Given) -> None:
-        rows = [replace(one, used_bytes=0) for one in given.snapshots[0].devices]
-        given.snapshots[0] = replace(given.snapshots[0], devices=rows)
+        rows = [one._replace(used_bytes=0) for one in given.snapshots[0].devices]
+        given.snapshots[0] = given.snapshots[0]._replace(devices=rows)
 
     row = altered(nothing_used).gates[1].rows[0]
     assert (row.baseline, row.candidate, row.relative, row.holds) == (0, 700, None, False)
@@ -172,7 +171,7 @@ def test_nought_tokens_or_bytes_give_no_ratio() -> None:
 def test_a_latency_of_nought_is_compared_with_nothing_and_one_second_is_a_latency() -> None:
     def ttft(value: float) -> Callable[[Given], None]:
         def change(given: Given) -> None:
-            given.samples = [replace(one, ttft_seconds=value) if one.arm == "A" else one for one in given.samples]
+            given.samples = [one._replace(ttft_seconds=value) if one.arm == "A" else one for one in given.samples]
 
         return change
 
@@ -218,10 +217,10 @@ def test_memory_that_was_not_read_disqualifies_a_memory_comparison_alone() -> No
     def unread(*reasons: str | None) -> Callable[[Given], None]:
         def change(given: Given) -> None:
             devices = [
-                replace(row, used_bytes=None, reason=reason)
+                row._replace(used_bytes=None, reason=reason)
                 for row, reason in zip(given.snapshots[3].devices, reasons, strict=True)
             ]
-            given.snapshots[3] = replace(given.snapshots[3], devices=devices)
+            given.snapshots[3] = given.snapshots[3]._replace(devices=devices)
 
         return change
 
@@ -244,8 +243,8 @@ def test_a_late_client_a_stepped_clock_and_a_log_line_disqualify() -> None:
     assert told(stepped) == [("WALL_CLOCK", "r2-b: the wall clock was stepped and 1 more")]
 
     def log(given: Given) -> None:
-        given.arms[4] = replace(
-            given.arms[4], log_findings=[records.LogFinding("worker-2", "error", "an error", 3.0)], client=None
+        given.arms[4] = given.arms[4]._replace(
+            log_findings=[records.LogFinding("worker-2", "error", "an error", 3.0)], client=None
         )
 
     assert told(altered(log)) == [("LOG_FINDING", "r3-a worker-2: error")]

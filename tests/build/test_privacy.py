@@ -8,6 +8,7 @@ import random
 
 import pytest
 
+from evidence.build import thinning
 from evidence.build.privacy import Machine, Scanner
 from evidence.campaign import PrivacyException
 
@@ -118,6 +119,49 @@ def test_what_must_not_be_published_is_found_in_any_event_of_a_stream(word: str,
     scanner = Scanner(Machine())
     scanner.scan("body", body.encode(), body=True)
     assert {found.kind for found in scanner.findings} == {kind}
+
+
+def told(words: list[str], **more: dict[int, str]) -> bytes:
+    """A stream of these words; `more` gives fields of the event, and of the stream, at some of the places."""
+    made = []
+    for place, word in enumerate(words):
+        created = more.get("created", {}).get(place, "1796038129")
+        fields = more.get("fields", {}).get(place, "")
+        made.append(
+            f'data: {{"choices":[{{"index":0,"delta":{{"content":"{word}"}}}}],"created":{created},"id":"chatcmpl-0a1b2c3d4e5f"{fields}}}\n\n'
+        )
+    return "".join(made).encode()
+
+
+LATER = {"created": dict.fromkeys(range(10, 20), "1796038130")}
+TIMED = {"fields": {19: ',"timings":{"ms":79.208,"n":[36,1.5e-3]}'}}
+ROLE = {"fields": {0: ',"first":true'}}
+
+
+@pytest.mark.parametrize("more", [{}, LATER, TIMED, ROLE, LATER | {"fields": TIMED["fields"] | ROLE["fields"]}])
+@pytest.mark.parametrize("place", [0, 8, 16])
+def test_an_address_cut_where_the_events_of_a_stream_begin_to_differ_is_found(
+    more: dict[str, dict[int, str]], place: int
+) -> None:
+    words = [" word"] * 20
+    clean = told(words, **more)
+    words[place : place + 4] = [" 10.2", "0", ".30", ".40"]
+    body = told(words, **more)
+    assert thinning.thin(clean) is not None
+    scanner = Scanner(Machine())
+    for number in range(3):
+        scanner.scan(f"clean-{number}", clean, body=True)
+    scanner.scan("cut", body, body=True)
+    assert {(found.path, found.text) for found in scanner.findings} == {("cut", "10.20.30.40")}
+
+
+@pytest.mark.parametrize("number", ["10.20", "79.208", "-1.5e-3", "17", "123456789012"])
+def test_numbers_differ_from_stream_to_stream_and_addresses_beside_them_are_found(number: str) -> None:
+    scanner = Scanner(Machine())
+    for text in ("7", number, f'"10.1.2.{len(number)}"', f'"{number}.9.{number}.9"'):
+        scanner.scan(text, told([" word"] * 20, fields={19: f',"timings":{text}'}), body=True)
+    assert {found.path for found in scanner.findings} >= {f'"10.1.2.{len(number)}"'}
+    assert not {found.path for found in scanner.findings} & {"7", number}
 
 
 def test_the_id_of_a_stream_is_searched_for_names_too() -> None:
