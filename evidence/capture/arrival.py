@@ -133,4 +133,4 @@ def await_stamps(seconds: float = 0.1) -> bool:
                 return True
             if monotonic_ns() > end:
                 return False
-            sleep(0.0005)
+            sleep(0.002)

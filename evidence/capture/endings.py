@@ -34,12 +34,16 @@ class Endings:
         self._asked[server] = asked + 1
         return asked % PROOF_EVERY > 0
 
-    def note(self, server: Hashable, connection: socket.socket, since_ns: int) -> None:
-        """Learn from a response that was read eagerly and ended `since_ns` ago, on a connection not to be used again.
+    def closes(self, server: Hashable) -> bool:
+        """Whether `server` was seen to close at once."""
+        return server in self._asked
+
+    def note(self, server: Hashable, ended: bool, since_ns: int) -> None:
+        """Learn from a response that was read eagerly: whether its connection, not to be used again, had ended `since_ns` later.
 
         An end that is there in time proves; a connection still open after that time disproves; else nothing is known.
         """
-        ended, in_time = has_ended(connection), since_ns <= AT_ONCE_NS
+        in_time = since_ns <= AT_ONCE_NS
         if ended and in_time:
             self._asked.setdefault(server, 1)
         elif not ended and not in_time:

@@ -25,7 +25,8 @@ class Response:
     """Collects one response, the interim ones (100, 103) left out.
 
     `status` is None until the head is whole; `body` holds what arrived without transfer framing; `complete`
-    says that the framing itself said the end; `until_close` that only the end of the connection can. `excess`
+    says that the framing itself said the end; `until_close` that only the end of the connection can; `chunked` that a
+    last chunk will. `excess`
     says that bytes followed the end.
     """
 
@@ -34,7 +35,7 @@ class Response:
         self.headers: list[tuple[str, str]] = []
         self.body = bytearray()
         self.complete = False
-        self.until_close = False
+        self.until_close = self.chunked = False
         self.keep_alive = False
         self.excess = False
         self._head_limit, self._body_limit = head_limit, body_limit
@@ -112,7 +113,7 @@ class Response:
         if not self._interim:
             self.status = status
             framed = bool(encodings) or self.header("content-length") is not None or status in (204, 304)
-            self.until_close = not framed
+            self.until_close, self.chunked = not framed, bool(encodings)
 
     def on_body(self, data: bytes) -> None:
         """Keep body bytes of the response."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from evidence.capture import lateness
-from evidence.capture.answer import LIKE_TEXT, Answer
+from evidence.capture.answer import Answer
 from evidence.capture.arrival import Receiver
 from evidence.capture.endings import Endings
 from evidence.capture.offers import Exchange, Plan, Recorder
@@ -78,10 +78,13 @@ class Job:
         self._answer = Answer(stream=order.stream)
         self.exchange: Exchange | None = None
         closing = order.stream and not order.keep_alive
-        patient = closing and endings.may_wait(order.target)
+        known = endings.closes(order.target)
+        proving = closing and not endings.may_wait(order.target)
         self.call = Call(
-            order.request, int(order.plan.timeout_seconds * 1e9), receiver, self._answer.feed, patience=LIKE_TEXT if patient else None,
-            on_end=partial(endings.note, order.target) if closing and not patient else None,
+            order.request, int(order.plan.timeout_seconds * 1e9), receiver, self._answer.feed,
+            settles=self._answer.settles if order.stream else None,
+            may_rest=partial(endings.closes, order.target) if closing and not (proving and known) else None,
+            on_end=partial(endings.note, order.target) if proving else None,
         )  # fmt: skip
         if kept is not None and not is_quiet(kept):
             kept.close()

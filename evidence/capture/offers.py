@@ -25,9 +25,9 @@ class Plan:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Exchange:
-    """What became of one offer. Instants are monotonic nanoseconds, the rest counts from `started_ns`.
+    """What became of one offer. Nobody changes it (to freeze it would cost more than to make it). Instants are monotonic nanoseconds, the rest counts from `started_ns`.
 
     `started_ns` is the moment before the first byte left (before the connection attempt when there was no
     connection), `intended_ns` when its slot was free. `ttft_ns` is the arrival of the first event with text,

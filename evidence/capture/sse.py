@@ -48,13 +48,14 @@ class EventReader:
         """Take the next bytes, which arrived at `at`, and return the events that they completed."""
         if (
             data.startswith(b"data: ")
-            and data.find(b"\n") == len(data) - 2
             and data.endswith(b"\n\n")
             and not (self._rest or self._data or self._type or self._after_cr or b"\r" in data)
         ):
-            # What nearly every read of every engine is: one whole event of one line.
-            self._at_start = False
-            return [Event("message", data[6:-2].decode("utf-8", "replace"), at)]
+            # What nearly every read of every engine is: whole events of one line each.
+            lines = data[6:-2].split(b"\n\ndata: ")
+            if data.count(b"\n") == 2 * len(lines):
+                self._at_start = False
+                return [Event("message", line.decode("utf-8", "replace"), at) for line in lines]
         if self._after_cr and data:
             self._after_cr = False
             if data[0] == 0x0A:

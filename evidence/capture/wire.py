@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import errno
 import ipaddress
-import re
 import socket
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -22,12 +21,15 @@ from typing import Literal
 
 from evidence.capture import lateness
 from evidence.capture.arrival import Receiver, request_stamps
-from evidence.capture.endings import await_many
+from evidence.capture.endings import await_many, has_ended
 from evidence.capture.framing import FramingError, Response
 from evidence.capture.request import Target
 
 Transport = Literal["complete", "timeout", "closed-early", "failed"]
 HELD_MOST = 64
+NONBLOCK: int = getattr(socket, "SOCK_NONBLOCK", 0)
+ONE_SEGMENT = 1200
+"""Bytes that fit one segment anywhere: the end of such a request waits for no acknowledgement of its beginning."""
 Address = tuple[socket.AddressFamily, tuple[object, ...]]
 
 
@@ -58,16 +60,19 @@ class Call:
     """One exchange, from the connection on, and all that is known of it at any moment.
 
     `on_body(data, at)` gets each read's body bytes with their arrival, and says whether from here on only the end has
-    a time of its own. With `patience`, a pattern without which bytes cannot lead to that, such a rest lies until it is
-    much or whole, and what comes before is dated at once but looked into later. `on_end(connection, since_ns)` is told
-    of a whole response that was read without patience, at once. Times are monotonic nanoseconds: `started_ns` just
+    a time of its own. `settles(before, data)` says that of one read behind another, unread: with it, what comes is dated
+    at once but looked into when there may be a first text in it, or the end. Where `may_rest()`, the server is known to
+    close at its end, and what follows the first text lies until it is much or whole. `on_end(ended, since_ns)` is told of
+    a whole response that was read to its end: whether the server had closed, so long after the last byte.
+
+    Times are monotonic nanoseconds: `started_ns` just
     before the first byte left (0 until then), `connected_ns` when the connection stood, `last_ns` the last arrival,
     `ended_ns` the last byte of a complete response, or the failure. `kernel` is False once any bytes came without a
     kernel stamp. `transport` is None while the call is open and then says how it ended, `error` why.
     """
 
     __slots__ = (
-        "_addresses", "_held", "_patience", "_receiver", "_sent", "began_ns", "connected_ns", "connection", "due_ns", "ended_ns", "error",
+        "_addresses", "_before", "_held", "_may_rest", "_receiver", "_sent", "_settles", "_sifted", "began_ns", "connected_ns", "connection", "due_ns", "ended_ns", "error",
         "kernel", "last_ns", "on_body", "on_end", "request", "response", "settled", "started_ns", "timeout_ns",
         "transport", "waiting",
     )  # fmt: skip
@@ -79,12 +84,15 @@ class Call:
         receiver: Receiver,
         on_body: Callable[[bytes, int], bool],
         *,
-        patience: re.Pattern[bytes] | None = None,
-        on_end: Callable[[socket.socket, int], None] | None = None,
+        settles: Callable[[bytes, bytes], bool | None] | None = None,
+        may_rest: Callable[[], bool] | None = None,
+        on_end: Callable[[bool, int], None] | None = None,
     ) -> None:
         self.request, self.timeout_ns, self.on_body, self.on_end = request, timeout_ns, on_body, on_end
         self.waiting, self.settled, self.kernel = False, False, True
-        self._patience, self._held = patience, list[tuple[bytes, int]]()
+        self._settles, self._may_rest = settles, may_rest
+        self._held: list[tuple[bytes, int]] = []
+        self._before, self._sifted = b"", 0
         self.response = Response()
         self.connection: socket.socket | None = None
         self.began_ns = monotonic_ns()
@@ -108,15 +116,22 @@ class Call:
     def adopt(self, connection: socket.socket) -> None:
         """Use a connection that stands already."""
         self.connection = connection
+        self._send_at_once()
         self.connected_ns = monotonic_ns()
+
+    def _send_at_once(self) -> None:
+        if self.connection is not None and len(self.request) > ONE_SEGMENT:
+            with contextlib.suppress(OSError):
+                self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def _connect_next(self, problem: OSError) -> bool:
         while self._addresses:
             family, address = self._addresses.pop(0)
             try:
-                connection = self.connection = socket.socket(family, socket.SOCK_STREAM)
-                connection.setblocking(False)
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                connection = self.connection = socket.socket(family, socket.SOCK_STREAM | NONBLOCK)
+                if not NONBLOCK:
+                    connection.setblocking(False)
+                self._send_at_once()
                 request_stamps(connection)
                 code = connection.connect_ex(address)
                 if code == errno.EINPROGRESS:
@@ -194,17 +209,9 @@ class Call:
             self.kernel = self.kernel and kernel
             if kernel and not self.settled:
                 lateness.note_read(self._receiver.read_ns - at)
-            if hold and len(self._held) < HELD_MOST:
-                self._held.append((data, at))
-                return True
-            if self._held and self._patience is None:
-                self._take_held()
-            if self._patience is not None and not self.settled:
-                if len(self._held) < HELD_MOST and not self._patience.search(data):
-                    self._held.append((data, at))
-                    return True
-                self._take_held()
-            self._take(data, at)
+            self._held.append((data, at))
+            if not hold:
+                self.look_into()
         else:
             self._close_at(at)
         return bool(data)
@@ -220,11 +227,46 @@ class Call:
             self._break("the server closed before the end of the response", at)
 
     def look_into(self) -> None:
-        """Look into what was read and put off."""
-        self._take_held()
+        """Look into what was read, unless nothing of it has to be known yet."""
+        if not self._held:
+            return
+        rests = self._may_rest is not None and self._may_rest()
+        if self.waiting or self._settles is None or not self._sift(rests, self._settles):
+            ended, since_ns = False, 0
+            if self.on_end is not None and not self.waiting and self.connection is not None:
+                ended, since_ns = has_ended(self.connection), monotonic_ns() - self._held[-1][1]
+            self._take_held()
+            if self.transport is not None:
+                if self.transport == "complete" and self.on_end is not None and not self.waiting:
+                    self.on_end(ended, since_ns)
+                return
+        if rests and self.settled and not self.waiting and self.connection is not None:
+            self.waiting = await_many(self.connection)
+
+    def _sift(self, rests: bool, settles: Callable[[bytes, bytes], bool | None]) -> bool:
+        """Whether what is held holds nothing that has to be known now: neither the end nor, in doubt, the first text.
+
+        The end of a response shows by itself where the server closes, and else by the last bytes of its framing.
+        """
+        held = self._held
+        if len(held) >= HELD_MOST or not (rests or self.response.chunked):
+            return False
+        for data, _at in held[self._sifted :]:
+            if not rests and (len(data) < 4 or data.endswith(b"\r\n\r\n")):
+                return False
+            if not self.settled:
+                found = settles(self._before, data)
+                if found is None:
+                    return False
+                self.settled = found
+            self._before = data
+        self._sifted = len(held)
+        return True
 
     def _take_held(self) -> None:
-        held, self._held = self._held, []
+        held, self._held, self._sifted = self._held, [], 0
+        if held:
+            self._before = held[-1][0]
         for data, at in held:
             if self.transport is None:
                 self._take(data, at)
@@ -242,13 +284,7 @@ class Call:
         if brought and self.on_body(brought, at):
             self.settled = True
         if response.complete:
-            if self.on_end is not None:
-                assert self.connection is not None
-                self.on_end(self.connection, monotonic_ns() - at)
             self._end("complete", "bytes followed the end of the response" if response.excess else None, at)
-        elif self.settled and self._patience is not None and not self.waiting:
-            assert self.connection is not None
-            self.waiting = await_many(self.connection)
 
     def drain(self) -> None:
         """Take what the kernel already holds: it arrived, whether or not its owner came to it in time."""
@@ -303,10 +339,10 @@ class Call:
 
     def close(self) -> None:
         """Close the connection without a complaint."""
-        if self.connection is not None:
+        connection, self.connection = self.connection, None
+        if connection is not None:
             with contextlib.suppress(OSError):
-                self.connection.close()
-            self.connection = None
+                connection.close()
 
 
 def is_quiet(connection: socket.socket) -> bool:

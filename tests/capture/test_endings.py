@@ -10,7 +10,7 @@ import pytest
 from scripted_server import DONE, END, STREAM_HEAD, Journal, Talk, delta, framed, plan, serving, usage
 
 from evidence.capture import wire
-from evidence.capture.endings import AT_ONCE_NS, PROOF_EVERY, Endings
+from evidence.capture.endings import AT_ONCE_NS, PROOF_EVERY, Endings, has_ended
 from evidence.capture.load import Exchange, offer_batch
 
 EVENTS = 12
@@ -28,6 +28,12 @@ def rested(monkeypatch: pytest.MonkeyPatch) -> list[socket.socket]:
 
     monkeypatch.setattr(wire, "await_many", note)
     return seen
+
+
+def trust(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take every server for one that closes at once."""
+    monkeypatch.setattr(Endings, "may_wait", lambda endings, server: True)
+    monkeypatch.setattr(Endings, "closes", lambda endings, server: True)
 
 
 def stream_of(*, closing_after: float = 0.0, first: bytes = b"") -> Callable[[Talk], object]:
@@ -81,7 +87,7 @@ def test_a_server_that_changes_its_manners_is_noticed(
     rested: list[socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("evidence.capture.batch.LOOK_NS", 50_000_000)
-    monkeypatch.setattr(Endings, "may_wait", lambda endings, server: True)
+    trust(monkeypatch)
     exchanges, talks = offer(stream_of(closing_after=5.0), 2)
     assert len(rested) == 2
     for exchange, talk in zip(exchanges, talks, strict=True):
@@ -92,7 +98,7 @@ def test_a_server_that_changes_its_manners_is_noticed(
 
 @pytest.mark.parametrize("sent", [b"data: nothing to read\n\n", delta(content="a")[:-1]], ids=["no-text", "cut"])
 def test_what_was_put_off_is_read_at_the_end(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Endings, "may_wait", lambda endings, server: True)
+    trust(monkeypatch)
 
     async def script(talk: Talk) -> None:
         await talk.send(STREAM_HEAD + framed(sent))
@@ -103,7 +109,7 @@ def test_what_was_put_off_is_read_at_the_end(sent: bytes, monkeypatch: pytest.Mo
 
 
 def test_what_was_put_off_is_read_at_a_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Endings, "may_wait", lambda endings, server: True)
+    trust(monkeypatch)
 
     async def script(talk: Talk) -> None:
         await talk.send(STREAM_HEAD + framed(delta(role="assistant", content="")))
@@ -115,14 +121,14 @@ def test_what_was_put_off_is_read_at_a_time_out(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_text_in_pieces_is_dated_by_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Endings, "may_wait", lambda endings, server: True)
+    trust(monkeypatch)
     text = delta(content="a")
 
     async def script(talk: Talk) -> None:
         await talk.send(STREAM_HEAD + framed(delta(role="assistant", content="")))
         for at in range(0, len(text), 20):
             await talk.stream(text[at : at + 20], after=0.003)
-        await talk.stream(delta("stop"), DONE, after=0.003)
+        await talk.stream(delta("stop"), DONE, after=0.03)
         await talk.send(END)
 
     ((exchange,), (talk,)) = offer(script, 1)
@@ -145,25 +151,53 @@ def test_reasoning_that_follows_text_is_not_dated() -> None:
     assert exchange.reasoning_ns is None
 
 
+def test_an_open_stream_may_rest_as_soon_as_another_proved_the_close(rested: list[socket.socket]) -> None:
+    async def script(talk: Talk) -> None:
+        long = b"main-000" in talk.request
+        await talk.send(STREAM_HEAD + framed(delta(content="a")))
+        for _ in range(EVENTS if long else 1):
+            await talk.stream(delta(content="b"), after=0.03 if long else 0.005)
+        await talk.stream(delta("stop"), DONE)
+        await talk.send(END)
+
+    async def run() -> list[Exchange]:
+        async with serving(script) as (url, _):
+            return await offer_batch([plan(url, number) for number in range(8)], concurrency=2, recorder=Journal())
+
+    long = asyncio.run(run())[0]
+    assert rested, "a server that closes at once was never found to do so"
+    assert long.whole
+    assert len(long.event_ns) == EVENTS + 1
+    assert len(set(long.event_ns)) < EVENTS
+
+
 def test_proofs() -> None:
+    endings = Endings()
+    assert not endings.may_wait("a")
+    endings.note("a", False, 0)
+    assert not endings.may_wait("a"), "an open connection proves nothing"
+    endings.note("a", True, AT_ONCE_NS + 1)
+    assert not endings.may_wait("a"), "an end that was seen too late proves nothing"
+    assert not endings.closes("a")
+    endings.note("a", True, AT_ONCE_NS)
+    assert endings.closes("a")
+    granted = [endings.may_wait("a") for _ in range(PROOF_EVERY * 2)]
+    assert granted.count(False) == 2
+    assert not endings.may_wait("b")
+    endings.note("a", False, 0)
+    assert endings.may_wait("a"), "not yet closed disproves nothing"
+    endings.note("a", False, AT_ONCE_NS + 1)
+    assert not endings.may_wait("a")
+    assert not endings.closes("a")
+
+
+def test_whether_a_connection_has_ended() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.setblocking(False)
-        endings = Endings()
-        assert not endings.may_wait("a")
-        endings.note("a", ours, 0)
-        assert not endings.may_wait("a"), "an open connection proves nothing"
+        assert not has_ended(ours)
+        theirs.send(b".")
+        assert not has_ended(ours)
+        ours.recv(1)
         theirs.close()
-        endings.note("a", ours, AT_ONCE_NS + 1)
-        assert not endings.may_wait("a"), "an end that was seen too late proves nothing"
-        endings.note("a", ours, AT_ONCE_NS)
-        granted = [endings.may_wait("a") for _ in range(PROOF_EVERY * 2)]
-        assert granted.count(False) == 2
-        assert not endings.may_wait("b")
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.setblocking(False)
-        endings.note("a", ours, 0)
-        assert endings.may_wait("a"), "not yet closed disproves nothing"
-        endings.note("a", ours, AT_ONCE_NS + 1)
-        assert not endings.may_wait("a")
+        assert has_ended(ours)

@@ -94,3 +94,49 @@ def test_no_folder_or_address_of_the_recording_is_left(engine: str) -> None:
         assert "/home/" not in text
         assert "/tmp/" not in text
         assert "127.0.0.1" not in text
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+ROLE = b'80\r\ndata: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}\n\n\r\n'
+
+
+def chunked(event: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(event), event)
+
+
+@pytest.mark.parametrize(
+    ("event", "found"),
+    [
+        (b'data: {"id":"c","created":1,"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n', True),
+        (b'data:{"id": "c", "choices": [{"delta": {"role": "assistant", "content": " "}}]}\n\n', True),
+        (b'data: {"choices":[{"index":0,"logprobs":null,"finish_reason":null,"text":"a"}]}\n\n', True),
+        (b'data: {"choices":[{"index":0,"delta":{"content":""}}]}\n\n', False),
+        (b'data: {"choices":[{"index":0,"delta":{"reasoning_content":"a"}}]}\n\n', False),
+        (b": keep-alive\n\n", False),
+        (b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n', None),
+        (b'data: {"choices":[{"index":0,"delta":{"content":"\\u0000"}}]}\n\n', None),
+        (b'data: {"prompt":{"text":"a"},"choices":[{"delta":{"role":"assistant"}}]}\n\n', None),
+        (b'event: error\ndata: {"choices":[{"delta":{"content":"a"}}]}\n\n', None),
+        (b': data: {"choices":[{"delta":{"content":"a"}}]}\n\n', None),
+        (b'data: {"choices":[{"delta":{"content":"a"}}]}\r\n\r\n', None),
+    ],
+)
+def test_only_a_plain_event_with_text_settles_the_first_text(event: bytes, found: bool | None) -> None:
+    assert Answer(stream=True).settles(HEAD + ROLE, chunked(event)) is found
+
+
+@pytest.mark.parametrize("before", [b"", HEAD, ROLE[:-4], ROLE[:-2] + b"\r", b"5\r\n: com\r\n"])
+def test_text_behind_anything_but_a_whole_event_is_in_doubt(before: bytes) -> None:
+    event = b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
+    assert Answer(stream=True).settles(before, chunked(event)) is None
+
+
+def test_what_is_settled_is_read_at_the_end() -> None:
+    reader = Answer(stream=True)
+    first, text = ROLE[4:-2], b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
+    assert reader.settles(ROLE, chunked(text))
+    for at, piece in enumerate((first, text, text * 3)):
+        assert reader.feed(piece, at)
+    assert reader.text_ns == []
+    reader.finish(b"")
+    assert reader.text_ns == [1, 2, 2, 2]
