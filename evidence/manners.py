@@ -6,8 +6,6 @@ goes to standard output, so that a pipe gets the answer alone.
 
 from __future__ import annotations
 
-import atexit
-import gc
 import inspect
 import logging
 import os
@@ -20,9 +18,6 @@ from typing import Any
 import click
 
 from evidence.errors import EvidenceError
-
-# What is left at the end goes with the process; to look through it for cycles would take forty milliseconds.
-atexit.register(gc.freeze)
 
 EXIT_CODES: Mapping[int, str] = {
     0: "done; verified",
