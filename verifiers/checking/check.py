@@ -27,6 +27,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from checking.package import Recall, Source, Unreadable, View
+from checking.proof import read_proved
 from checking.reading import JsonFault, read_document
 from checking.shape import Shape, faults
 
@@ -131,7 +132,11 @@ class Report(NamedTuple):
 def read_one(view: View, name: str, shape: Shape) -> Tuple[Any, List[Finding]]:
     """A document's value, and what is wrong with its form or shape."""
     try:
-        value, fault = read_document(view.read(name))
+        data = view.read(name)
+        value = read_proved(data, shape)
+        if value is not None:
+            return value, []
+        value, fault = read_document(data)
     except Unreadable as error:
         return None, [Finding("file-missing", name, error.reason, "a file")]
     except JsonFault as bad:

@@ -104,7 +104,9 @@ def _constant(text: str) -> Any:
 _decode = json.JSONDecoder(
     object_pairs_hook=_pairs, parse_int=_integer, parse_float=_decimal, parse_constant=_constant
 ).decode
-_decode_checked = json.JSONDecoder(parse_float=Decimal, parse_constant=_constant).decode
+decode_checked = json.JSONDecoder(
+    parse_float=Decimal, parse_constant=_constant
+).decode  # of a text that is known to be strict
 _decode_sorted = json.JSONDecoder(
     object_pairs_hook=_sorted_pairs, parse_int=_integer, parse_float=_decimal, parse_constant=_constant
 ).decode
@@ -275,7 +277,7 @@ def _read_plain(text: str) -> Any:
     """The value of a text in the package form. Raises JsonFault, or _Unsorted, on what its outline may not show."""
     outline = _outline(text)
     shallow = _judge_again(outline) if len(outline) <= SHORT else _judge_outline(outline)
-    return _parse(text, _decode_checked, shallow)
+    return _parse(text, decode_checked, shallow)
 
 
 def read_document(data: bytes) -> Tuple[Any, Optional[JsonFault]]:

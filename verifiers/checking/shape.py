@@ -36,7 +36,10 @@ class Shape:
 
 
 class Plain(Shape):
-    """A scalar: its type, and a test beyond it; `quick` is true of many values only when the test is of each."""
+    """A scalar: its type, and a test beyond it; `quick` is true of many values only when the test is of each.
+
+    `text` is a pattern of JSON texts, plain and without an escape, of values that all fit; other values may fit as well.
+    """
 
     def __init__(
         self,
@@ -44,11 +47,13 @@ class Plain(Shape):
         expected: str,
         test: Optional[Callable[[Any], Any]] = None,
         quick: Optional[Callable[[Iterable[Any]], bool]] = None,
+        text: Optional[str] = None,
     ) -> None:
         self.kinds = frozenset(kinds)
         self.expected = expected
         self.test = test
         self.quick = quick
+        self.text = text
         self._once = kinds in ((str,), (int,))  # equal values are then alike in every way
 
     def fits(self, value: Any) -> bool:
@@ -239,19 +244,42 @@ def _all_seconds(values: Iterable[Union[int, Decimal]]) -> bool:
     return _PLAINLY.match(" ".join(map(str, values)) + " ") is not None
 
 
+_CLASS = re.compile(r"\[(?:[A-Za-z0-9_:/+. ]|-)+\]")
+_SIMPLE = re.compile(r"(?:[A-Za-z0-9_:/ -]|\\\.|[()|?*+]|\?:|\{[0-9]+(?:,[0-9]*)?\})*")
+
+
 def matching(pattern: str, expected: str) -> Plain:
     """A string that matches a pattern from end to end."""
-    return Plain((str,), expected, re.compile(pattern + r"\Z").match)
+    simple = _SIMPLE.fullmatch(_CLASS.sub("", pattern))  # then nothing but plain characters can match
+    text = '"(?:%s)"' % pattern if simple else None
+    return Plain((str,), expected, re.compile(pattern + r"\Z").match, text=text)
 
 
-TEXT = Plain((str,), "a string")
-LINE = Plain((str,), "a non-empty string", lambda value: bool(value))
-BOOL = Plain((bool,), "true or false")
-COUNT = Plain((int,), "an integer, 0 or more", lambda value: value >= 0)
-NATURAL = Plain((int,), "an integer, 1 or more", lambda value: value >= 1)
+PLAIN = r"[ !#-\[\]-~]"
+"""A character that stands for itself in a JSON string."""
+
+
+def at_most(length: int) -> Plain:
+    """A string of at most so many characters."""
+    return Plain(
+        (str,),
+        "at most %d characters" % length,
+        lambda value: len(value) <= length,
+        text='"%s{0,%d}"' % (PLAIN, length),
+    )
+
+
+TEXT = Plain((str,), "a string", text='"%s*"' % PLAIN)
+LINE = Plain((str,), "a non-empty string", lambda value: bool(value), text='"%s+"' % PLAIN)
+BOOL = Plain((bool,), "true or false", text="(?:true|false)")
+COUNT = Plain((int,), "an integer, 0 or more", lambda value: value >= 0, text="(?:0|[1-9][0-9]{0,14})")
+NATURAL = Plain((int,), "an integer, 1 or more", lambda value: value >= 1, text="[1-9][0-9]{0,14}")
 INTEGER = Plain((int,), "an integer")
 NUMBER = Plain((int, Decimal), "a number")
-SECONDS = Plain((int, Decimal), "seconds, 0 or more, at most nine decimals", _seconds, _all_seconds)
+SECONDS = Plain(
+    (int, Decimal), "seconds, 0 or more, at most nine decimals", _seconds, _all_seconds,
+    text=r"(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,9})?",
+)  # fmt: skip
 LAG = Plain((int, Decimal), "seconds, at most nine decimals", lambda value: _seconds(abs(value)))
 HASH = matching(r"[0-9a-f]{64}", "64 lower-case hex digits")
 REVISION = matching(r"[0-9a-f]{40}", "40 lower-case hex digits")
@@ -261,5 +289,5 @@ INSTANT = matching(
     "an instant in UTC with microseconds",
 )
 RELATION = matching(r"-?(?:0|[1-9][0-9]*)/[1-9][0-9]*", "a fraction p/q")
-STATUS = Plain((int,), "an HTTP status", lambda value: 100 <= value <= 599)
+STATUS = Plain((int,), "an HTTP status", lambda value: 100 <= value <= 599, text="[1-5][0-9]{2}")
 VERSION = OneOf(1)

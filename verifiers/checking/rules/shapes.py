@@ -23,6 +23,7 @@ from checking.shape import (
     OneOf,
     Plain,
     Shape,
+    at_most,
     matching,
 )
 
@@ -56,7 +57,7 @@ OFFER_ID = matching(
     r"(?:r[1-3]-[ab]-(?:native-warm|rr-warm|main)-[0-9]{3}|attempt-[0-9]{3})", "an offer id such as r1-a-main-001"
 )
 PATH = matching(r"[A-Za-z0-9_+][A-Za-z0-9._+-]*(?:/[A-Za-z0-9_+][A-Za-z0-9._+-]*)*", "a relative path")
-REPETITION = Plain((int,), "1 to 3", lambda value: 1 <= value <= REPETITIONS)
+REPETITION = Plain((int,), "1 to 3", lambda value: 1 <= value <= REPETITIONS, text="[1-%d]" % REPETITIONS)
 ARM = OneOf("A", "B")
 KIND = OneOf("memory", "sequence-cap")
 SURFACE = OneOf("native", "rr", "exact", "native-pd")
@@ -122,9 +123,9 @@ _RESPONSE_HEADERS = (
 )
 RECEIPT = Keys(
     sequence=NATURAL,
-    requestId=Maybe(Plain((str,), "at most 200 characters", lambda value: len(value) <= 200)),
-    method=Plain((str,), "at most 20 characters", lambda value: len(value) <= 20),
-    path=Plain((str,), "at most 2048 characters", lambda value: len(value) <= 2048),
+    requestId=Maybe(at_most(200)),
+    method=at_most(20),
+    path=at_most(2048),
     traffic=BOOL,
     requestSha256=HASH,
     requestBytes=COUNT,
