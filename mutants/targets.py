@@ -35,7 +35,8 @@ TARGETS = (
     *(Target(f"{CHECKING}{name}.py", _edges("command")) for name in ("command", "control")),
     Target(CHECKING + "later.py", ("tests/verifiers/test_later.py", KILLS)),
     Target(CHECKING + "damage.py", (*_edges("command", "comparison"), KILLS)),
-    Target(CHECKING + "shape.py", (*_edges("shape"), KILLS)),
+    Target(CHECKING + "shape.py", (*_edges("shape"), "tests/verifiers/test_proof.py", KILLS)),
+    Target(CHECKING + "proof.py", ("tests/verifiers/test_proof.py",)),
     Target(RULES + "decision.py", (JUDGES, *_edges("comparison"), KILLS), 2),
     Target(RULES + "answers.py", (*_edges("answers", ""), KILLS)),
     *(

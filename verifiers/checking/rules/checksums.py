@@ -363,5 +363,4 @@ def _differ(joined: str) -> bool:
 
 LISTING = Family(kind="package", find=lambda view: [""], open=Names, checks=LISTING_CHECKS)
 EVERYTHING = _family(lambda name: True)
-ALL_BUT_BODIES = _family(lambda name: "/bodies/" not in name)
 WHAT_WAS_READ = _family(lambda name: name == "manifest.json")
