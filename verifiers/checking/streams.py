@@ -28,7 +28,6 @@ _RUN = re.compile(
     + _TEXT
     + rb"\2){0,1000}(?=\n\n)"
 )
-_ONE = rb"\n\n\1x\2"
 
 
 class Event(NamedTuple):
@@ -90,4 +89,8 @@ def fold(data: bytes) -> bytes:
     before: inside a string these quotes would be escaped, and a word right behind a string is a fault. What
     stands between head and tail is a whole string without its quotes, so that `x` may stand for it.
     """
-    return _RUN.sub(_ONE, unify(data))
+    return _RUN.sub(_told_once, unify(data))
+
+
+def _told_once(run: "re.Match[bytes]") -> bytes:
+    return b"\n\n%bx%b" % run.groups()
