@@ -21,6 +21,9 @@ from evidence.errors import EvidenceError
 WATCHER = Path(__file__).with_name("supervise.py")
 PACKAGE_ROOT = Path(__file__).parents[2]
 _PORTS = range(20000, 32768)  # below Linux's ephemeral range, so that no outgoing connection takes one meanwhile
+_CLAIMS = 64
+_CLAIMED: dict[int, socket.socket] = {}
+"""The ports that were chosen last; whoever asked has long begun to listen when one leaves."""
 
 
 @dataclass(frozen=True)
@@ -190,13 +193,30 @@ def is_port_free(host: str, port: int) -> bool:
 
 
 def choose_port(host: str = "127.0.0.1") -> int:
-    """A free port outside the system's ephemeral range."""
+    """A free port outside the system's ephemeral range, and not one that was chosen a moment ago for who is yet to listen."""
     chooser = random.SystemRandom()
     for _ in range(1000):
         port = chooser.choice(_PORTS)
-        if is_port_free(host, port):
+        if is_port_free(host, port) and _claim(port):
             return port
     raise EvidenceError(f"no free port between {_PORTS.start} and {_PORTS.stop - 1} on {host}", code=4)
+
+
+def _claim(port: int) -> bool:
+    """Claim a port for this process, against others too where a name can be held that goes with its process (Linux)."""
+    if port in _CLAIMED:
+        return False
+    claim = socket.socket(socket.AF_UNIX) if sys.platform == "linux" else socket.socket()
+    if sys.platform == "linux":
+        try:
+            claim.bind(f"\0serving-evidence-port-{port}")
+        except OSError:
+            claim.close()
+            return False
+    _CLAIMED[port] = claim
+    if len(_CLAIMED) > _CLAIMS:
+        _CLAIMED.pop(next(iter(_CLAIMED))).close()
+    return True
 
 
 def read_tail(path: Path, lines: int = 3) -> str:

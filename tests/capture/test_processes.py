@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from evidence.capture import processes
 from evidence.capture.processes import PACKAGE_ROOT, Exit, choose_port, find_group, is_port_free, start_process
 from evidence.errors import EvidenceError
 
@@ -196,3 +197,30 @@ def test_a_chosen_port_is_free_and_not_ephemeral() -> None:
     port = choose_port()
     assert is_port_free("127.0.0.1", port)
     assert 20000 <= port < 32768
+
+
+def test_a_port_is_chosen_once_though_nobody_listens_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = processes.choose_port()
+    found = [port for port in range(start + 1, min(start + 40, 32767)) if processes.is_port_free("127.0.0.1", port)]
+    ports = range(found[0], found[0] + 2)
+    monkeypatch.setattr(processes, "_PORTS", ports)
+    ask = (
+        "from evidence.capture import processes\n"
+        f"processes._PORTS = range({ports.start}, {ports.stop})\n"
+        "try:\n    print(processes.choose_port())\nexcept processes.EvidenceError as error:\n    print(error.code)\n"
+    )
+    first = processes.choose_port()
+    other = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
+    assert {first, int(other)} == set(ports)
+    assert processes.choose_port() == int(other)  # its process is gone, and its claim with it
+    with pytest.raises(processes.EvidenceError, match="no free port"):
+        processes.choose_port()
+    again = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
+    assert again == "4"
+
+
+def test_claims_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "_CLAIMS", 3)
+    monkeypatch.setattr(processes, "_CLAIMED", {})
+    chosen = [processes.choose_port() for _ in range(5)]
+    assert list(processes._CLAIMED) == chosen[-3:]
