@@ -414,7 +414,7 @@ def test_llama_serves_under_its_settings(tmp_path: Path) -> None:
         snapshot = await take_snapshot("process-rss", [engine])
         assert "PSS" in snapshot["method"]
         used = snapshot["devices"][0]["usedBytes"]
-        assert 150 << 20 < used < 1 << 30
+        assert 50 << 20 < used < 1 << 30  # PSS: of the model's pages only a part, where other tests run the same one
         end = await engine.stop()
         assert end is not None
         assert (end.exit_code, end.expected) == (0, True)
