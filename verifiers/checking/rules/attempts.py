@@ -216,5 +216,6 @@ INDEX_FAMILY = index.family(
         index.hold_distinct,
         (Mutation("package an attempt twice under another run", lies.package_twice),),
     ),
+    lists=(("reverse the index of the attempts", index.lies.reverse),),
 )
 CONTROLS = (("attempt-unmatched", Mutation("alter the hash of a functional receipt", lies.alter_receipt)),)

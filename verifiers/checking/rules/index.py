@@ -14,6 +14,7 @@ from checking.shape import Shape
 
 lies = Later("checking.rules.index_lies")
 Row = Dict[str, Any]
+Change = Tuple[str, Callable[[List[Row]], Any]]
 
 
 class Table(NamedTuple):
@@ -110,12 +111,13 @@ def hold_distinct(subject: Index) -> Iterator[Complaint]:
 
 def family(
     table: Table,
-    says: Tuple[Tuple[str, Callable[[List[Row]], Any]], ...],
+    says: Tuple[Change, ...],
     *own: Check,
+    lists: Tuple[Change, ...] = (),
     subject: Callable[[Table, Scope], Any] = Index,
     facts: Callable[[Any], Any] = lambda subject: None,
 ) -> Family:
-    """The family of an index. `says` alter what its rows say; `own` are the checks that no other index has."""
+    """The family of an index. `says` alter what its rows say, `lists` which rows it has; no other index has the checks `own`."""
 
     def alone(name: str, change: Callable[[List[Row]], Any]) -> Mutation:
         return Mutation(name, partial(lies.tell, table, change), resealed=False)
@@ -129,8 +131,8 @@ def family(
             (
                 alone("drop %s from the index" % table.one, lies.drop),
                 alone("list %s that is not there" % table.one, lies.invent),
-                alone("reverse the index of the " + table.many, lies.reverse),
                 Mutation("leave a file beside the " + table.many, partial(lies.stray_file, table)),
+                *(alone(name, change) for name, change in lists),
             ),
         ),
         Check(

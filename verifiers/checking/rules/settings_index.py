@@ -52,5 +52,6 @@ FAMILY = index.family(
         index.hold_distinct,
         (Mutation("package a comparison twice", partial(index.lies.package_twice, TABLE, NAMED, COUNTED)),),
     ),
+    lists=(("reverse the index of the comparisons", index.lies.reverse),),
     facts=facts,
 )
