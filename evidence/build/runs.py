@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import stat
 import sys
 from collections.abc import Mapping
@@ -240,16 +241,20 @@ def find_runs(runs: Path, campaign: Campaign) -> list[Run]:
 def _read_run(folder: Path, campaign: Campaign) -> Run:
     place = folder / "run.json"
     try:
-        head = orjson.loads(place.read_bytes())
-        identity = {key: str(head[key]) for key in ("run", "campaign", "campaignSha256", "name", "kind", "startedAt")}
+        identity = _identity(orjson.loads(place.read_bytes()))
     except OSError as error:
         raise EvidenceError(
             f"{place}: cannot be read ({error.strerror}), expected what capture wrote first",
             "keep only run folders in the folder given with --runs",
             code=1,
         ) from None
-    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise EvidenceError(f"{place}: found no run description ({error}), expected that of capture", code=1) from None
+    except (ValueError, KeyError, TypeError) as error:
+        said = f"nothing at {error}" if isinstance(error, KeyError) else error
+        raise EvidenceError(
+            f"{place}: found no run description ({said}), expected that of capture",
+            "keep only run folders in the folder given with --runs, as capture left them",
+            code=1,
+        ) from None
     if identity["campaign"] != campaign.name:
         raise EvidenceError(
             f"{place}: found a run of campaign {identity['campaign']!r}, expected {campaign.name!r}",
@@ -267,6 +272,20 @@ def _read_run(folder: Path, campaign: Campaign) -> Run:
     elif campaign.kind(identity["name"]) != identity["kind"]:
         raise EvidenceError(f"{place}: found kind {identity['kind']!r}, expected {campaign.kind(identity['name'])!r}")
     return Run(folder, identity["run"], identity["name"], identity["kind"], identity["startedAt"], _run_ended(folder))
+
+
+INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+HASH = re.compile(r"[0-9a-f]{64}")
+
+
+def _identity(head: Any) -> dict[str, str]:
+    """What run.json says. Raises ValueError, KeyError or TypeError where it is none that capture wrote."""
+    identity = {key: head[key] for key in ("run", "campaign", "campaignSha256", "name", "kind", "startedAt")}
+    for key, value in identity.items():
+        form = {"startedAt": INSTANT, "campaignSha256": HASH}.get(key)
+        if not isinstance(value, str) or (form is not None and not form.fullmatch(value)):
+            raise ValueError(f"{key} is {value!r:.60}")
+    return identity
 
 
 def _run_ended(folder: Path) -> Json | None:

@@ -42,6 +42,10 @@ def read_campaign(path: Path) -> Campaign:
     """Reads and checks a campaign file, or the `campaign.toml` of a folder."""
     source = path / "campaign.toml" if path.is_dir() else path
     try:
+        if source.exists() and not source.is_file():
+            raise EvidenceError(
+                f"{source}: found no regular file, expected a campaign file", "`evidence init DIR` writes one"
+            )
         content = source.read_bytes()
     except OSError as error:
         raise EvidenceError(
@@ -50,8 +54,15 @@ def read_campaign(path: Path) -> Campaign:
     try:
         document = tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise EvidenceError(f"{source.name}: found bytes that are not UTF-8 at {error.start}, expected TOML") from None
-    except tomllib.TOMLDecodeError as error:
+        raise EvidenceError(
+            f"{source.name}: found bytes that are not UTF-8 at {error.start}, expected TOML", "save it as UTF-8"
+        ) from None
+    except RecursionError:
+        raise EvidenceError(
+            f"{source.name}: found lists or tables nested beyond reading, expected TOML",
+            "nothing here nests deeper than five",
+        ) from None
+    except ValueError as error:  # TOMLDecodeError, and what Python says of an integer of more than 4300 digits
         raise EvidenceError(
             f"{source.name}: found no valid TOML: {str(error).lower()}", _quoted(content.decode("utf-8"), str(error))
         ) from None
@@ -69,6 +80,10 @@ def _quoted(text: str, error: str) -> str:
     """The line that a TOML error speaks of, as a hint."""
     place = re.search(r"at line (\d+)", error)
     lines = text.splitlines()
+    if text.startswith("\ufeff"):
+        return "it begins with a byte order mark; save it as UTF-8 without one"
+    if "digits" in error:
+        return "an integer here has at most sixteen digits"
     if place is None or int(place[1]) > len(lines):
         return "a string, a list or a table that was opened is not closed"
     return f"line {place[1]} reads: {shown(lines[int(place[1]) - 1].strip())}"
