@@ -157,7 +157,7 @@ def test_a_probe_gives_the_request_and_the_tokens(tmp_path: Path) -> None:
     case = read_campaign(write_campaign(tmp_path, text)).cases["tiny-native"]
     assert case.probe is not None
     assert case.probe.expected_token_ids == (1, 2)
-    assert case.body == b'{"messages": [{"role": "user", "content": "a"}]}'
+    assert case.body == b'{"messages": [{"content": "a", "role": "user"}]}'
     (tmp_path / "probe.json").write_text('{"request": {"messages": [{"role": "user", "content": "a"}]}, "expectedTokenIds": [1, true]}')
     assert "probe.json without expectedTokenIds" in refusal(tmp_path, text).message
     (tmp_path / "probe.json").write_text('{"request": {"messages": [{"role": "user", "content": "a"}]}, "request": 1}')
