@@ -29,6 +29,7 @@ from evidence.campaign.parts import (
 )
 from evidence.campaign.table import Table, shown
 from evidence.errors import EvidenceError
+from evidence.inputs import decode, read_input
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -41,22 +42,10 @@ Item = TypeVar("Item")
 def read_campaign(path: Path) -> Campaign:
     """Reads and checks a campaign file, or the `campaign.toml` of a folder."""
     source = path / "campaign.toml" if path.is_dir() else path
+    content = read_input(source, "a campaign file", "`evidence init DIR` writes one")
+    text = decode(Path(source.name), content, "TOML")
     try:
-        if source.exists() and not source.is_file():
-            raise EvidenceError(
-                f"{source}: found no regular file, expected a campaign file", "`evidence init DIR` writes one"
-            )
-        content = source.read_bytes()
-    except OSError as error:
-        raise EvidenceError(
-            f"{source}: cannot be read ({error.strerror}), expected a campaign file", "`evidence init DIR` writes one"
-        ) from None
-    try:
-        document = tomllib.loads(content.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise EvidenceError(
-            f"{source.name}: found bytes that are not UTF-8 at {error.start}, expected TOML", "save it as UTF-8"
-        ) from None
+        document = tomllib.loads(text)
     except RecursionError:
         raise EvidenceError(
             f"{source.name}: found lists or tables nested beyond reading, expected TOML",
@@ -64,7 +53,7 @@ def read_campaign(path: Path) -> Campaign:
         ) from None
     except ValueError as error:  # TOMLDecodeError, and what Python says of an integer of more than 4300 digits
         raise EvidenceError(
-            f"{source.name}: found no valid TOML: {str(error).lower()}", _quoted(content.decode("utf-8"), str(error))
+            f"{source.name}: found no valid TOML: {str(error).lower()}", _quoted(text, str(error))
         ) from None
     top = Table(source, "top level", document)
     if top.integer("schema_version", least=0) != 1:

@@ -19,6 +19,7 @@ from typing import Any
 
 from evidence.campaign.table import ID
 from evidence.errors import EvidenceError
+from evidence.inputs import read_input
 from evidence.lifecycle.describe import TITLES, describe
 from evidence.lifecycle.events import NAME, parse_events
 from evidence.lifecycle.summarize import derive
@@ -63,15 +64,15 @@ def summarize(runs: Sequence[Path], output: Path, title: str = "") -> Path:
         raise EvidenceError(f"{output}: found something there, expected a new folder", "name another --output")
     experiments, files, days, titles = [], dict[str, bytes](), list[str](), list[str]()
     for run in runs:
+        hint = "name the folder that a lifecycle run left"
+        raw, manifest, told = (
+            read_input(run / name, "what a lifecycle run left", hint) for name in (NAME, MANIFEST, ABOUT)
+        )
         try:
-            raw, manifest, about = (
-                (run / NAME).read_bytes(),
-                (run / MANIFEST).read_bytes(),
-                json.loads((run / ABOUT).read_bytes()),
-            )
-        except (OSError, ValueError) as error:
+            about = json.loads(told)
+        except (ValueError, RecursionError) as error:
             raise EvidenceError(
-                f"{run}: cannot be read as a run: {error}", "name the folder that a lifecycle run left"
+                f"{run / ABOUT}: found no JSON ({error}), expected what a lifecycle run left", hint
             ) from None
         events = parse_events(raw, str(run / NAME))
         try:

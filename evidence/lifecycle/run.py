@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from evidence import __version__
+from evidence.campaign.table import shown
 from evidence.capture.journal import NO_SPACE
 from evidence.capture.load import fetch
 from evidence.capture.processes import Process, choose_port, own_module, start_process
 from evidence.errors import EvidenceError
+from evidence.inputs import decode, read_input
 from evidence.lifecycle.audit import audit
 from evidence.lifecycle.bundle import ABOUT, MANIFEST, read_sources, render
 from evidence.lifecycle.coresidency import run_co_residency
@@ -206,12 +208,15 @@ def run_file(file: Path, runs: Path, names: Collection[str], report: Callable[[s
 
     `report` gets a line for each run and one for each fault of it. Raises EvidenceError when the file cannot be read.
     """
+    hint = "name a TOML file with [[lifecycle]]; campaigns/lifecycle/ has some"
+    text = decode(file, read_input(file, "a TOML file", hint), "TOML")
     try:
-        listed = tomllib.loads(file.read_text(encoding="utf-8")).get("lifecycle")
-    except (OSError, ValueError, RecursionError) as error:
-        raise EvidenceError(f"{file}: cannot be read: {error}", "name a TOML file with [[lifecycle]]") from None
+        listed = tomllib.loads(text).get("lifecycle", [])
+    except (ValueError, RecursionError) as error:
+        raise EvidenceError(f"{file}: found no valid TOML: {str(error).lower()}", hint) from None
     if not isinstance(listed, list) or not listed or not all(isinstance(one, dict) for one in listed):
-        raise EvidenceError(f"{file}: lifecycle: found {listed!r:.60}, expected at least one [[lifecycle]]")
+        found = shown(listed) if listed != [] else "nothing"
+        raise EvidenceError(f"{file}: lifecycle: found {found}, expected at least one [[lifecycle]]", hint)
     unknown = sorted(set(names) - {str(one.get("id")) for one in listed})
     if unknown:
         raise EvidenceError(f"{file}: --case {', '.join(unknown)}: found no such [[lifecycle]]")

@@ -35,12 +35,14 @@ from typing import Any
 
 from evidence.campaign.table import VARIABLE, shown
 from evidence.errors import EvidenceError
+from evidence.inputs import decode, read_input
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+HINT = "the keys are in evidence/supervisor/config.py; campaigns/lifecycle/ has examples"
 RSS, NVML = "process-rss-against-budget", "nvml"
 
 
@@ -78,19 +80,20 @@ class _Table:
 
     def __init__(self, file: str, place: str, values: Any) -> None:
         if not isinstance(values, dict):
-            raise EvidenceError(f"{file}: {place}: found {shown(values)}, expected a table")
+            found = "nothing" if values is None else shown(values)
+            raise EvidenceError(f"{file}: {place}: found {found}, expected a table", HINT)
         self.file, self.place, self.values = file, place, dict(values)
 
     def wrong(self, key: str, found: Any, expected: str) -> EvidenceError:
         return EvidenceError(
             f"{self.file}: {self.place}.{key}: found {shown(found)}, expected {expected}",
-            "the keys are in evidence/supervisor/config.py",
+            HINT,
         )
 
     def take(self, key: str, kind: type | tuple[type, ...], expected: str, default: Any = None) -> Any:
         value = self.values.pop(key, default)
         if value is None:
-            raise self.wrong(key, None, expected)
+            raise EvidenceError(f"{self.file}: {self.place}.{key}: found nothing, expected {expected}", HINT)
         kinds = kind if isinstance(kind, tuple) else (kind,)
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise self.wrong(key, value, expected)
@@ -197,9 +200,5 @@ def parse_config(text: str, file: str = "config") -> Config:
 
 def read_config(path: Path) -> Config:
     """The configuration in a file."""
-    try:
-        return parse_config(path.read_text(encoding="utf-8"), str(path))
-    except OSError as error:
-        raise EvidenceError(f"{path}: cannot be read ({error.strerror}), expected a TOML file", "name one") from None
-    except UnicodeDecodeError as error:
-        raise EvidenceError(f"{path}: found bytes that are not UTF-8 at {error.start}, expected TOML") from None
+    content = read_input(path, "a supervisor's TOML file", "campaigns/lifecycle/ has some")
+    return parse_config(decode(path, content, "TOML"), str(path))
