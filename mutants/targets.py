@@ -58,7 +58,7 @@ TARGETS = (
     Target(RULES + "index.py", (*_edges("attempts", "incomplete", "comparison"), KILLS)),
     *(Target(f"{RULES}{name}.py", (*_edges("incomplete"), KILLS)) for name in ("aborted", "incomplete", "unfinished")),
     Target(RULES + "instants.py", (*_edges("attempts", "incomplete", "comparison"), KILLS)),
-    *(Target(f"{RULES}{name}.py", (*_edges("attempts"), KILLS)) for name in ("attempt_agreement", "converged")),
+    *(Target(f"{RULES}{name}.py", (*_edges("attempts"), KILLS)) for name in ("attempt_agreement", "converged", "unended")),
     *(
         Target(f"{RULES}{name}.py", (*_edges("campaign"), KILLS))
         for name in ("checksums", "manifest", "matrix", "prefill_decode", "structure", "tree")

@@ -142,8 +142,9 @@ def test_capped_answers_alone_are_no_success() -> None:
 @pytest.mark.parametrize(
     ("values", "lines"),
     [
-        ({"ended": False}, ["endedAt: found 2026-11-30T00:02:30.000000Z, expected an instant exactly when ended", "ended: found false, expected true, since it is told a success"]),
-        ({"endedAt": None}, ["endedAt: found null, expected an instant exactly when ended"]),
+        ({"ended": False}, ["ended: found false, expected true, since it is told a success"]),
+        ({"endedAt": None}, ["endedAt: found null, expected an instant, since it ended"]),
+        ({"outcome": "NOT_ATTEMPTED", "ended": False}, []),
         ({"endedAt": None, "ended": False}, ["ended: found false, expected true, since it is told a success"]),
         ({"endedAt": "2026-11-30T00:02:00.000000Z"}, []),
         ({"endedAt": "2026-11-30T00:01:59.999999Z"}, ["endedAt: found 2026-11-30T00:01:59.999999Z, expected not before 2026-11-30T00:02:00.000000Z"]),
@@ -353,6 +354,54 @@ def test_offers_run_on_and_name_workers_of_the_attempt() -> None:
         assert said("attempt-offers", "native", sample(1, **values)) == [
             f"samples.json#attempt-002: found {phase} of an arm, expected functional, arm and repetition null"
         ]
+
+
+# What was not ended: stopped by a person, killed, or given up
+
+STOPPED: Row = {"ended": False, "outcome": "NOT_ATTEMPTED", "reason": "OPERATOR"}
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        ({}, None),
+        ({"reason": "RUNNER_DIED", "endedAt": None}, None),
+        ({"reason": "OK"}, "NOT_ATTEMPTED, OK, expected NOT_ATTEMPTED and why, since it was not ended"),
+        ({"outcome": "SUCCESS", "reason": "OK"}, "SUCCESS, OK, expected NOT_ATTEMPTED and why, since it was not ended"),
+        ({"outcome": "NATIVE_FAILURE"}, "NATIVE_FAILURE, OPERATOR, expected NOT_ATTEMPTED and why, since it was not ended"),
+        ({"ended": True}, "NOT_ATTEMPTED, expected an outcome that an attempt can have"),
+    ],
+)  # fmt: skip
+def test_what_was_not_ended_was_not_attempted_and_says_why(values: Row, line: str | None) -> None:
+    right = [] if line is None else ["attempt.json#/outcome: found " + line]
+    assert said("attempt-outcome", "native", to(**STOPPED | values)) == right
+
+
+def test_an_attempt_that_was_not_ended_may_lack_samples_of_its_offers() -> None:
+    """Two were offered, and the client died over the first: the second has its sample, the recorder saw both."""
+    first = data(lambda value: value["samples"].pop(0), "samples.json")
+    lost = (to(**STOPPED, counts={"CAPPED": 1}), first)
+    for code in ("attempt-offers", "attempt-counts", "attempt-unmatched", "attempt-request-id"):
+        assert said(code, "native", *lost) == []
+    more = ledger("worker-1", lambda rows: rows.append(rows[0] | {"sequence": 3, "requestId": "attempt-003"}))
+    assert len(said("attempt-unmatched", "native", *lost, more)) == 1
+    assert said("attempt-request-id", "native", *lost, more) == [
+        "ledgers/attempt.worker-1.json#3: found request id attempt-003, expected a sample of attempt"
+    ]
+    assert said("attempt-counts", "native", *lost, to(requests=0)) == [
+        "attempt.json#/requests: found 0, expected 1 samples"
+    ]
+    assert said("attempt-offers", "native", *lost, sample(0, offer="attempt-003")) == [
+        'samples.json: found ["attempt-003"], expected offers attempt-001 to attempt-000 in order'
+    ]
+
+
+def test_a_recorder_that_died_leaves_a_gap_in_the_ledger_of_what_was_not_ended_alone() -> None:
+    gap = ledger("worker-1", lambda rows: rows[-1].update(sequence=9))
+    assert said("attempt-sequence", "native", to(**STOPPED), gap) == []
+    assert len(said("attempt-sequence", "native", gap)) == 1
+    back = ledger("worker-1", lambda rows: rows[-1].update(sequence=1))
+    assert len(said("attempt-sequence", "native", to(**STOPPED), back)) == 1
 
 
 # What the documents of an attempt say of one another

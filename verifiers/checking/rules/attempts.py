@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from checking.check import Check, Family, Mutation
 from checking.later import Later
-from checking.rules import converged, index, receipts, samples
+from checking.rules import converged, index, receipts, samples, unended
 
 lies = Later("checking.rules.attempts_lies")
 
@@ -95,7 +95,7 @@ CHECKS = (
     Check(
         "attempt-sequence",
         "the receipts of an attempt are numbered without a gap",
-        receipts.hold_sequence,
+        unended.hold_sequence,
         (Mutation("number an attempt's receipts from two", lies.number_from_two),),
     ),
     Check(
@@ -119,7 +119,7 @@ CHECKS = (
     Check(
         "attempt-unmatched",
         "every functional receipt belongs to one sample",
-        receipts.hold_matched,
+        unended.hold_matched,
         (Mutation("alter the hash of a functional receipt", lies.alter_receipt),),
     ),
     Check(
@@ -131,7 +131,7 @@ CHECKS = (
     Check(
         "attempt-request-id",
         "a functional request id is that of the sample with the same hashes",
-        receipts.hold_ids,
+        unended.hold_ids,
         (Mutation("give a functional receipt another id", lies.other_request_id),),
     ),
     Check(
@@ -152,6 +152,8 @@ CHECKS = (
             Mutation("turn a success into a failure", lies.fail_a_success),
             Mutation("tell a blocked attempt as deferred", lies.defer_blocked),
             Mutation("turn one-prefill engagement into a success", lies.promote_partial),
+            Mutation("tell an attempt that ended as one that was stopped", lies.stop_quietly),
+            Mutation("tell an attempt that was stopped as a failure", lies.fail_unended),
         ),
     ),
     Check(

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from checking.damage import Bench
 from checking.rules import index_lies
-from checking.rules.converged import INDEX, PARENT, SETUP, TABLE
+from checking.rules.converged import GOOD, INDEX, PARENT, SETUP, TABLE
 from checking.rules.forgery import Desk
 
 Row = Dict[str, Any]
@@ -56,8 +56,13 @@ def _told(wanted: Callable[[Row], Any], **values: Any) -> Lie:
 
 
 def ran(data: Row) -> Any:
-    """Wanted: an attempt with samples."""
-    return data["requests"]
+    """Wanted: an attempt that ended, with samples: of one that was killed, exchanges may be told that it never kept."""
+    return data["requests"] if data["ended"] else 0
+
+
+def _answered(data: Row) -> Any:
+    """Wanted: an attempt of which every request was answered, so that each receipt has its sample."""
+    return ran(data) and sum(data["counts"].get(kind, 0) for kind in GOOD) == data["requests"]
 
 
 def _succeeded(data: Row) -> Any:
@@ -217,7 +222,7 @@ def _lose_half(desk: Desk) -> str:
 
 def package_twice(bench: Bench) -> Optional[str]:
     """Package an attempt twice under another run."""
-    desk = _desks(bench, lambda data: data["requests"] > 1)
+    desk = _desks(bench, lambda data: ran(data) > 1)
     return None if desk is None else index_lies.package_again(TABLE, NAMED, desk.folder, bench)
 
 
@@ -240,7 +245,7 @@ number_from_two = lie(ran, _ledger(_shift))
 hide_traffic = lie(ran, _ledger(_hide))
 cut_exchange = lie(ran, _ledger(lambda rows: rows[0].update(complete=False)))
 other_length = lie(ran, _ledger(lambda rows: rows[0]["requestHeaders"].update({"content-length": "7"})))
-alter_receipt = lie(ran, _ledger(_alter_hash))
+alter_receipt = lie(_answered, _ledger(_alter_hash))
 drop_receipt = lie(ran, _ledger(_drop))
 other_request_id = lie(ran, _ledger(_rename))
 count_more = _told(ran, requests=999)
@@ -253,6 +258,8 @@ defer_blocked = _told(_blocked, outcome="USER_DEFERRED")
 promote_partial = lie(_partial, _promote_partial)
 fail_in_setup = _told(ran, outcome="MISSING_IMAGE", reason="PROGRAM_NOT_FOUND")
 end_before_begin = _told(ran, endedAt="2000-01-01T00:00:00.000000Z")
+stop_quietly = _told(_succeeded, outcome="NOT_ATTEMPTED", reason="OPERATOR")
+fail_unended = _told(_succeeded, outcome="NATIVE_FAILURE", reason="BAD_ANSWER", ended=False)
 succeed_without_end = _told(_succeeded, ended=False, endedAt=None)
 other_token_ids = lie(exact, _attempt(lambda data: data["exact"].update(observedTokenIds=[9, 9], tokenIdsEqual=True)))
 admit_partial = lie(_partial, _attempt(lambda data: data["exact"].update(engagement="ADMITTED")))
