@@ -6,6 +6,8 @@ goes to standard output, so that a pipe gets the answer alone.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import inspect
 import logging
 import os
@@ -13,7 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -32,13 +34,21 @@ EXITS = "\b\nExit codes:\n" + "\n".join(f"  {code:<3}  {meaning}" for code, mean
 
 def near(message: str) -> str:
     """The message with paths under the current folder written as a person there would type them."""
-    here = str(Path.cwd())
+    try:
+        here = str(Path.cwd())
+    except OSError:  # the folder was taken away meanwhile
+        return message
     return re.sub(rf"(?<![\w./-]){re.escape(here)}/(?=[^\s/])", "", message) if len(here) > 1 else message
 
 
 def complain(message: str, hint: str) -> None:
     """Says on standard error what was wrong and what to do; in colours on a terminal, unless NO_COLOR is set."""
     color = False if os.environ.get("NO_COLOR") else None
+    with contextlib.suppress(OSError):  # where nobody can be told, the exit code still says it
+        _complain(message, hint, color)
+
+
+def _complain(message: str, hint: str, color: bool | None) -> None:
     for word, colour, text in (("error:", "red", message), ("hint:", "cyan", hint)):
         if text:
             click.secho(word, fg=colour, err=True, nl=False, color=color)
@@ -124,6 +134,10 @@ class Group(click.Group):
         except click.Abort:
             click.echo("interrupted", err=True)
             sys.exit(130)
+        except BrokenPipeError:
+            _stop_listening()
+        except OSError as error:  # of --help and --version; what a command meets ends in `invoke`
+            _refuse(error)
         sys.exit(ended if isinstance(ended, int) else 0)
 
     def invoke(self, context: click.Context) -> Any:
@@ -134,16 +148,30 @@ class Group(click.Group):
             complain(error.message, error.hint or f"see `{context.command_path} {context.invoked_subcommand} --help`")
             sys.exit(error.code)
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(1)
+            _stop_listening()
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             sys.exit(130)
         except OSError as error:
-            complain(
-                f"{error.filename or 'input'}: {error.strerror or error}", "check that it is there and may be used"
-            )
-            sys.exit(2)
+            _refuse(error)
+
+
+def _stop_listening() -> NoReturn:
+    """Ends quietly after whoever read the output has stopped."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(1)
+
+
+def _refuse(error: OSError) -> NoReturn:
+    """Ends with what the system said: of a file, or, when it names none, of where the output goes."""
+    name, why = error.filename, error.strerror or str(error)
+    if name is None and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT, errno.EBADF):
+        complain(f"the output: cannot be written: {why}", "write it where there is room")
+        with contextlib.suppress(OSError):  # what could not be written is not tried again at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    else:
+        complain(f"{'input' if name is None else os.fsdecode(name)}: {why}", "check that it is there and may be used")
+    sys.exit(2)
 
 
 def _plain(sentence: str) -> str:
