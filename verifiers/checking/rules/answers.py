@@ -11,6 +11,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from checking.plan import Number
 from checking.reading import SHORT, JsonFault, parse_body, read_body
 from checking.streams import Event, fold, read_events
 
@@ -18,15 +19,21 @@ _NOBODY = "an id that no engine gives"
 _MARK = ('"id":"%s"' % _NOBODY).encode()
 _MARKED = _NOBODY.encode()
 _ID = re.compile(rb'"id": ?"([A-Za-z0-9_:-]{1,100})"')
-_CREATED = re.compile(rb'"created": ?[1-9][0-9]{0,14}[,}]')
+_CREATED = re.compile(rb'"created": ?([1-9][0-9]{0,14})[,}]')
 
 NO_DONE = frozenset(("transformers-serve",))
+
+
+Moments = Tuple[int, int]
+Timings = Tuple[Number, Number]
 
 
 class Answer(NamedTuple):
     """What follows from a body: whether it has text and separate reasoning, but never what they say.
 
-    `name` is the id that the engine gave it, `models` the models that it names.
+    `name` is the id that the engine gave it, `models` the models that it names, `builds` its own builds
+    (`system_fingerprint`). `moments` are the first and the last second (since 1970) at which the engine says that it made
+    the answer (`created`); `timings` the milliseconds that it says it read the prompt and wrote the text.
     """
 
     classification: str
@@ -37,6 +44,9 @@ class Answer(NamedTuple):
     reasoning: bool
     name: Optional[str] = None
     models: Tuple[str, ...] = ()
+    builds: Tuple[str, ...] = ()
+    moments: Optional[Moments] = None
+    timings: Optional[Timings] = None
 
 
 def _nothing(classification: str) -> Answer:
@@ -81,6 +91,29 @@ def _text(value: Any) -> bool:
 
 def _word(value: Any) -> Optional[str]:
     return value if isinstance(value, str) and value else None
+
+
+def _moments(stream: bytes) -> Optional[Moments]:
+    """The first and the last second at which a stream, folded or not, says that it was made."""
+    told = [int(one) for one in set(_CREATED.findall(stream))]
+    return (min(told), max(told)) if told else None
+
+
+def _moment(value: Dict[str, Any]) -> List[int]:
+    """The second at which an object says that it was made; none where it says no plain number."""
+    made = value.get("created")
+    return [made] if type(made) is int and made > 0 else []
+
+
+def _timings(value: Any) -> Optional[Timings]:
+    """What an engine says of its own work: milliseconds for the prompt and for the text."""
+    if not isinstance(value, dict):
+        return None
+    told = [value.get(key) for key in ("prompt_ms", "predicted_ms")]
+    if not all(type(one) in (int, float, Decimal) and one >= 0 for one in told):
+        return None
+    asked, wrote = (Decimal(repr(one)) if type(one) is float else one for one in told)
+    return asked, wrote
 
 
 def answer(transport: str, status: Optional[int], request: Request, body: bytes, owes_done: bool) -> Answer:
@@ -137,16 +170,20 @@ def _masked(data: bytes) -> Tuple[bytes, Optional[str]]:
     if found is None or _MARKED in data:
         return data, None
     data = data.replace(found[0], _MARK)
-    for moment in set(_CREATED.findall(data)):
+    for moment in {one[0] for one in _CREATED.finditer(data)}:
         data = data.replace(moment, b'"created":1' + moment[-1:])
     return data, found[1].decode()
 
 
 def _stream(body: bytes, kind: str, owes_done: bool) -> Answer:
     """What a stream says. Answers that differ in id, moment and words alone, as most do, are read once."""
-    data, name = _masked(fold(body))
+    folded = fold(body)
+    data, name = _masked(folded)
     read = _read_again(data, kind, owes_done) if len(data) <= SHORT else _read(data, kind, owes_done)
-    return Answer(*read[:6], name, read.models) if name is not None and read.name == _NOBODY else read
+    if name is None:
+        return read
+    moments = (_moments(folded) or read.moments) if read.moments is not None else None
+    return read._replace(name=name if read.name == _NOBODY else read.name, moments=moments)
 
 
 def _read(data: bytes, kind: str, owes_done: bool) -> Answer:
@@ -161,12 +198,18 @@ def _read(data: bytes, kind: str, owes_done: bool) -> Answer:
     text = reasoning = tools = False
     name: Optional[str] = None
     models: List[str] = []
+    builds: List[str] = []
+    moments: List[int] = []
+    timings: Optional[Timings] = None
     for value in objects:
         if name is None:
             name = _word(value.get("id"))
-        model = _word(value.get("model"))
-        if model is not None and model not in models:
-            models.append(model)
+        for key, seen in (("model", models), ("system_fingerprint", builds)):
+            word = _word(value.get(key))
+            if word is not None and word not in seen:
+                seen.append(word)
+        moments += _moment(value)
+        timings = _timings(value.get("timings")) or timings
         said = value.get("usage")
         if isinstance(said, dict):
             usage = said
@@ -182,7 +225,8 @@ def _read(data: bytes, kind: str, owes_done: bool) -> Answer:
         if isinstance(choice.get("finish_reason"), str):
             finish = choice["finish_reason"]
     read = _settle(finish, _usage(usage), text, reasoning, tools)
-    read = read._replace(name=name, models=tuple(models))
+    told = (min(moments), max(moments)) if moments else None
+    read = read._replace(name=name, models=tuple(models), builds=tuple(builds), moments=told, timings=timings)
     if finish is None or (owes_done and not any(event.data == "[DONE]" for event in events)):
         return read._replace(classification="UPSTREAM_PARTIAL")
     return read
@@ -195,9 +239,14 @@ def _document(body: bytes, kind: str) -> Answer:
     value = read_body(body)
     if not isinstance(value, dict):
         return _nothing("MALFORMED")
-    model = _word(value.get("model"))
-    read = _plain(value, kind)
-    return read._replace(name=_word(value.get("id")), models=() if model is None else (model,))
+    model, build, made = _word(value.get("model")), _word(value.get("system_fingerprint")), _moment(value)
+    return _plain(value, kind)._replace(
+        name=_word(value.get("id")),
+        models=() if model is None else (model,),
+        builds=() if build is None else (build,),
+        moments=(made[0], made[0]) if made else None,
+        timings=_timings(value.get("timings")),
+    )
 
 
 def _plain(value: Dict[str, Any], kind: str) -> Answer:

@@ -12,7 +12,9 @@ from checking.later import Later
 from checking.package import View
 from checking.rules import (
     agreement,
+    clocks,
     index,
+    memory,
     protocol,
     receipts,
     samples,
@@ -26,6 +28,7 @@ from checking.rules.comparison import ARMS, Comparison, ledgers_below
 from checking.shape import Shape
 
 told, more, lies = map(Later, ("checking.rules.%s_lies" % name for name in ("agreement", "receipt", "settings")))
+timed, read = map(Later, ("checking.rules.%s_lies" % name for name in ("clocks", "memory")))
 forgery = Later("checking.rules.forgery")
 Tell = Callable[..., Any]
 
@@ -185,6 +188,14 @@ _CHECKS = (
         lie("use more memory than there is", lies.overfill_memory),
     ),
     _c(
+        "snapshot-figures",
+        "figures of snapshots agree: one size a device, no less in use than its engine holds",
+        memory.hold_figures,
+        lie("tell less memory in use than the engine holds", read.hold_less, decide=True),
+        lie("let a device grow between snapshots", read.grow),
+        lie("explain why a figure is missing that is there", read.explain),
+    ),
+    _c(
         "synthetic-mark",
         "what the synthetic engine made says so everywhere",
         protocol.hold_synthetic,
@@ -264,7 +275,7 @@ _CHECKS = (
     ),
     _c(
         "answer-own",
-        "no two main samples have one answer",
+        "no two samples have one answer",
         agreement.hold_answer_ids,
         lie("give a main sample the answer of another", told.answer_twice),
     ),
@@ -450,6 +461,35 @@ _CHECKS = (
         receipts.hold_witness,
         lie("halve the client's times of an arm", more.halve_client_times, decide=True),
         lie("halve the candidate's times in every repetition", lies.shave_times, decide=True),
+    ),
+    _c(
+        "slot-pace",
+        "eight requests are open as long as there are offers",
+        clocks.hold_pace,
+        lie("halve the slowest exchange of a candidate arm", timed.shorten_slowest, decide=True),
+        lie("offer half of a batch later than its slots were free", timed.load_less),
+    ),
+    _c(
+        "engine-times",
+        "no answer or first text came sooner than the engine says that it worked at it",
+        clocks.hold_work,
+        lie("let an engine work for longer than the client waited", timed.work_longer, forgery.streaming),
+        lie("let first texts come before the prompts were read", timed.read_longer, forgery.streaming),
+        lie("let the first texts of an arm come at once", timed.hasten_first_texts, forgery.streaming, decide=True),
+        lie("let an answer end a second after it was written", timed.write_a_word, forgery.streaming),
+    ),
+    _c(
+        "engine-dates",
+        "the engine made each answer within its exchange, by one offset of its clock",
+        clocks.hold_dated,
+        lie("let an answer have been made the day before", partial(timed.date_back, "comparison.json")),
+        lie("let a comparison have run thirty days after its answers", timed.move_arms),
+    ),
+    _c(
+        "engine-build",
+        "one build of the engine is named by all answers that name one",
+        clocks.hold_build,
+        lie("let two answers name two builds", timed.build_anew),
     ),
     _c(
         "decision-kind",
