@@ -28,7 +28,7 @@ from checking.rules.comparison import ARMS, Comparison, ledgers_below
 from checking.shape import Shape
 
 told, more, lies = map(Later, ("checking.rules.%s_lies" % name for name in ("agreement", "receipt", "settings")))
-timed, read = map(Later, ("checking.rules.%s_lies" % name for name in ("clocks", "memory")))
+timed, read, runs = map(Later, ("checking.rules.%s_lies" % name for name in ("clocks", "memory", "runs")))
 forgery = Later("checking.rules.forgery")
 Tell = Callable[..., Any]
 
@@ -66,6 +66,7 @@ def facts(subject: Comparison) -> Dict[str, Any]:
     return {
         "row": row,
         "run": subject.data["run"],
+        "startedAt": subject.data["arms"][0]["startedAt"] if subject.data["arms"] else None,
         "batches": batches,
         "counts": {"receipts": sum(map(len, subject.ledgers.values())), "bodies": len(subject.bodies.names)},
     }
@@ -600,6 +601,17 @@ INDEX_FAMILY = Family(
             "no comparison is a copy of another",
             settings_index.hold_distinct,
             (Mutation("package a comparison twice", more.copy_comparison),),
+        ),
+        Check(
+            "index-runs",
+            "the latest run of a comparison has its id, earlier ones are numbered from the oldest",
+            settings_index.hold_runs,
+            (
+                Mutation("tell the latest run as an earlier one", runs.be_latest),
+                Mutation("number a run as if others had been before it", runs.skip_run),
+                Mutation("let a comparison begin before its run", runs.begin_before),
+                Mutation("take the stamp from the id of a run", runs.lose_stamp),
+            ),
         ),
     ),
     documents=settings_index.TABLE.documents,
