@@ -49,8 +49,15 @@ def hold_least_send_lag(subject: Comparison) -> Iterator[Complaint]:
 
 
 def hold_late(subject: Comparison) -> Iterator[Complaint]:
-    """Late means that the loop lag at p99 or the greatest send lag is over the limit; and no p99 is over its greatest."""
+    """Late means that the loop lag at p99 or the greatest send lag is over the limit; and no p99 is over its greatest.
+
+    One limit holds for all arms.
+    """
+    limit: Any = None
     for at, client, _ in _client(subject):
+        limit = client["limitSeconds"] if limit is None else limit
+        if client["limitSeconds"] != limit:
+            yield (at + "limitSeconds", "%s s" % client["limitSeconds"], "%s s, as in the first arm" % limit)
         for name in ("loopLag", "sendLag"):
             if client[name + "P99Seconds"] > client[name + "MaxSeconds"]:
                 yield (at + name + "P99Seconds", str(client[name + "P99Seconds"]), "at most the greatest")

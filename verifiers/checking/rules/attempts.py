@@ -30,6 +30,7 @@ CHECKS = (
         (
             Mutation("forget a worker of two", lies.forget_worker),
             Mutation("tell exact traffic without its probe", lies.forget_probe),
+            Mutation("route requests through no gateway", lies.forget_gateway),
         ),
     ),
     Check(
@@ -172,6 +173,7 @@ CHECKS = (
             Mutation("tell other token ids as equal", lies.other_token_ids),
             Mutation("tell one prefill as full engagement", lies.admit_partial),
             Mutation("invent traffic of an idle worker", lies.invent_traffic),
+            Mutation("leave out the idle worker", lies.forget_idle),
         ),
     ),
     Check(

@@ -186,6 +186,11 @@ def _promote_partial(desk: Desk) -> str:
     return "one-prefill engagement told a success"
 
 
+def _forget_idle(data: Row) -> None:
+    told = data["exact"]["trafficPerWorker"]
+    data["exact"]["trafficPerWorker"] = {worker: count for worker, count in told.items() if count}
+
+
 def _accept(desk: Desk) -> str:
     with desk.edit("attempt.json") as data:
         data["scope"].update(accepted=True, modes=[data["surface"]])
@@ -259,6 +264,8 @@ add_file = lie(ran, _add_file)
 other_id = _told(ran, id="another")
 forget_worker = _told(lambda data: data["topology"] == "two-worker" and data["requests"], workers=[])
 forget_probe = _told(exact, exact=None)
+forget_gateway = _told(lambda data: data["surface"] == "rr" and data["requests"], gateway=None)
+forget_idle = lie(_partial, _attempt(_forget_idle))
 leave_out_offer = lie(ran, _sample(lambda desk, row: row.update(offer="attempt-099")))
 tell_as_main = lie(ran, _sample(lambda desk, row: row.update(phase="main")))
 remove_answer = lie(ran, _remove_body)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from contextlib import suppress
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from checking.check import Complaint, Scope
 from checking.package import View
-from checking.reading import JsonFault, read_json, shown
+from checking.reading import JsonFault, read_body, read_json, shown
 from checking.rules import samples, shapes, shapes_attempt
 from checking.rules.comparison import LEDGER, Bodies, Cited, Comparison, Row, cited_by, engine_of, ledgers_below
 from checking.rules.index import Index, Table
@@ -228,6 +229,8 @@ def hold_shape(subject: Attempt) -> Iterator[Complaint]:
     for number, launch in enumerate(data["launches"]):
         if launch["worker"] not in known:
             yield (_at(subject, "/launches/%d/worker" % number), launch["worker"], "a worker of the attempt")
+    if data["gateway"] is None and data["surface"] in ("rr", "exact") and subject.samples:
+        yield (_at(subject, "/gateway"), "null", "the gateway that the requests went through")
     if (data["exact"] is None) is (data["surface"] == "exact") and subject.samples:
         yield (_at(subject, "/exact"), "null" if data["exact"] is None else "an object", "given on surface exact alone")
 
@@ -242,7 +245,7 @@ def hold_exact(subject: Attempt) -> Iterator[Complaint]:
     if exact["tokenIdsEqual"] is not equal:
         yield (_at(subject, "/exact/tokenIdsEqual"), shown(exact["tokenIdsEqual"]), shown(equal))
     traffic = subject.traffic_counts()
-    if {k: v for k, v in exact["trafficPerWorker"].items() if v} != {k: v for k, v in traffic.items() if v}:
+    if exact["trafficPerWorker"] != traffic:
         yield (_at(subject, "/exact/trafficPerWorker"), shown(exact["trafficPerWorker"]), shown(traffic))
     engaged = sum(1 for count in traffic.values() if count)
     right = "PARTIAL_ONE_PREFILL" if len(traffic) > 1 and engaged == 1 else "ADMITTED" if engaged else "REJECTED"
@@ -274,6 +277,18 @@ def token_ids(body: bytes) -> Optional[List[int]]:
                 value = value[key]
                 break
     return value if isinstance(value, list) and all(type(one) is int for one in value) else None
+
+
+def versions(subject: Attempt) -> Set[str]:
+    """The versions that the engine told in kept controls."""
+    told = set()
+    for one in subject.controls:
+        if one["kind"] == "version" and one["kept"] and one["status"] == 200 and subject.bodies.has(one["sha256"]):
+            with suppress(JsonFault):
+                value = read_body(subject.bodies.read(one["sha256"]))
+                if isinstance(value, dict) and isinstance(value.get("version"), str):
+                    told.add(value["version"])
+    return told
 
 
 def hold_scope(subject: Attempt) -> Iterator[Complaint]:
@@ -363,6 +378,7 @@ def facts(subject: Attempt) -> Dict[str, Any]:
         "run": data["run"],
         "normal": subject.classes()["NORMAL"],
         "modes": list(data["scope"]["modes"]),
+        "versions": sorted(versions(subject)),
         "launches": list(data["launches"]),
         "print": repr(prints) if len(prints) > 1 else "",
         "counts": {

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import Dict, Iterator
 
 from checking.check import Complaint
 from checking.reading import shown
 from checking.rules.comparison import Comparison
 
+LEAST = Fraction(15, 16)  # the two are read one after the other
 HELD = re.compile(r"(device-[1-9][0-9]?): ([0-9]{1,16}) bytes\b")
 
 
@@ -27,5 +29,5 @@ def hold_figures(subject: Comparison) -> Iterator[Complaint]:
                 yield (at + "/reason", shown(row["reason"]), "null, since nothing is")
             if total is not None and sizes.setdefault(row["device"], total) != total:
                 yield (at + "/totalBytes", "%d" % total, "%d, as before" % sizes[row["device"]])
-            if used is not None and used < held.get(row["device"], 0):
-                yield (at + "/usedBytes", "%d" % used, "at least %d, by the method" % held[row["device"]])
+            if used is not None and used < held.get(row["device"], 0) * LEAST:
+                yield (at + "/usedBytes", "%d" % used, "the %d that its engine holds by the method" % held[row["device"]])

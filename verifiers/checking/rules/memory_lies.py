@@ -9,13 +9,13 @@ from checking.rules.memory import HELD
 
 
 def hold_less(desk: Desk) -> Optional[str]:
-    """Tell a byte less than the engine's processes are told to hold on a device."""
+    """Tell half of what the engine's processes are told to hold on a device."""
     with desk.edit("snapshots.json") as value:
         for one in value["snapshots"]:
             held = dict(HELD.findall(one["method"].partition(";")[2]))
             for row in one["devices"]:
                 if row["device"] in held and row["usedBytes"] is not None and int(held[row["device"]]) > 1:
-                    row["usedBytes"] = int(held[row["device"]]) - 1
+                    row["usedBytes"] = int(held[row["device"]]) // 2
                     return "%s holds %d" % (row["device"], row["usedBytes"])
     return None
 

@@ -23,7 +23,7 @@ def _comparison(change: Callable[[Desk, Any], Optional[str]]) -> Callable[[Bench
     return damage
 
 
-def _renamed(bench: Bench, old: str, new: str) -> None:
+def rename(bench: Bench, old: str, new: str) -> None:
     """Move a comparison to another id, in every document and in the index."""
     source, target = Desk(bench, "%s/%s" % (SETTINGS, old)), "%s/%s" % (SETTINGS, new)
     for name in ("samples.json", "snapshots.json", "decision.json"):
@@ -48,7 +48,7 @@ def _renumber(suffix: str, bench: Bench) -> Optional[str]:
     old = desk.folder.rpartition("/")[2]
     if old + suffix in {folder.rpartition("/")[2] for folder in bench.folders(SETTINGS)}:
         return None
-    _renamed(bench, old, old + suffix)
+    rename(bench, old, old + suffix)
     return "%s told as %s" % (old, old + suffix)
 
 

@@ -210,6 +210,7 @@ _CHECKS = (
         lie("deny that the client was late", lies.drop_client_lag),
         lie("make a percentile greater than the greatest", lies.swap_client_lag),
         lie("deny a late client by its greatest send lag alone", told.hide_send_lag),
+        lie("allow one arm's client to be later than the others", told.allow_more),
     ),
     _c(
         "client-lag",
