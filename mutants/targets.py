@@ -43,8 +43,10 @@ TARGETS = (
         Target(f"{RULES}{name}.py", (*_edges("comparison", *more), KILLS))
         for name, *more in (
             ("agreement",),
+            ("clocks", "attempts"),
             ("comparison",),
             ("launches", "inputs"),
+            ("memory", "incomplete"),
             ("protocol",),
             ("receipts", "incomplete"),
             ("samples",),
@@ -54,7 +56,7 @@ TARGETS = (
         )
     ),
     Target(RULES + "index.py", (*_edges("attempts", "incomplete", "comparison"), KILLS)),
-    *(Target(f"{RULES}{name}.py", (*_edges("incomplete"), KILLS)) for name in ("aborted", "incomplete", "unfinished")),
+    *(Target(f"{RULES}{name}.py", (*_edges("incomplete"), KILLS)) for name in ("aborted", "incomplete", "unfinished", "unfinished_samples")),
     Target(RULES + "instants.py", (*_edges("attempts", "incomplete", "comparison"), KILLS)),
     *(Target(f"{RULES}{name}.py", (*_edges("attempts"), KILLS)) for name in ("attempt_agreement", "converged")),
     *(
