@@ -56,7 +56,10 @@ TARGETS = (
         )
     ),
     Target(RULES + "index.py", (*_edges("attempts", "incomplete", "comparison"), KILLS)),
-    *(Target(f"{RULES}{name}.py", (*_edges("incomplete"), KILLS)) for name in ("aborted", "incomplete", "unfinished", "unfinished_samples")),
+    *(
+        Target(f"{RULES}{name}.py", (*_edges("incomplete"), KILLS))
+        for name in ("aborted", "incomplete", "unfinished", "unfinished_samples")
+    ),
     Target(RULES + "instants.py", (*_edges("attempts", "incomplete", "comparison"), KILLS)),
     *(Target(f"{RULES}{name}.py", (*_edges("attempts"), KILLS)) for name in ("attempt_agreement", "converged")),
     *(

@@ -197,7 +197,9 @@ def show_record(record: Json, format: str) -> str:
         content = head | {name: table.plain() for name, table in parts.items()}
         return records.to_bytes(content).decode().rstrip("\n")
     title = ("# " if format == "markdown" else "") + words(record["title"], format)
-    return "\n".join([title, "", words(record["scope"], format), "", *(one.render(format) for one in parts.values())]).rstrip("\n")
+    return "\n".join(
+        [title, "", words(record["scope"], format), "", *(one.render(format) for one in parts.values())]
+    ).rstrip("\n")
 
 
 def matrix(

@@ -49,7 +49,11 @@ class Attempt:
                 {"messages": [{"role": "user", "content": f"case {number}"}], "stream": True}
             ).encode()  # fmt: skip
             key = f"{name}-{number}"
-            response = json_body(key, finish=finish) if surface == "exact" else stream_body(key, finish=finish, created=MIDNIGHT + 60 * minute + clock)
+            response = (
+                json_body(key, finish=finish)
+                if surface == "exact"
+                else stream_body(key, finish=finish, created=MIDNIGHT + 60 * minute + clock)
+            )
             if finish == "broken":
                 response = b"data: {broken\n\n"
             self.bodies.update({sha(body): body, sha(response): response})

@@ -21,7 +21,10 @@ CHECKS = (
         "attempt-names",
         "every document names its attempt",
         C.hold_names,
-        (Mutation("give an attempt another id", lies.other_id),),
+        (
+            Mutation("give an attempt another id", lies.other_id),
+            Mutation("tell an attempt as another run", lies.other_run),
+        ),
     ),
     Check(
         "attempt-shape",
@@ -96,7 +99,7 @@ CHECKS = (
     Check(
         "attempt-sequence",
         "the receipts of an attempt are numbered without a gap",
-        receipts.hold_sequence,
+        C.hold_sequence,
         (Mutation("number an attempt's receipts from two", lies.number_from_two),),
     ),
     Check(
@@ -120,7 +123,7 @@ CHECKS = (
     Check(
         "attempt-unmatched",
         "every functional receipt belongs to one sample",
-        receipts.hold_matched,
+        C.hold_matched,
         (Mutation("alter the hash of a functional receipt", lies.alter_receipt),),
     ),
     Check(
@@ -132,7 +135,7 @@ CHECKS = (
     Check(
         "attempt-request-id",
         "a functional request id is that of the sample with the same hashes",
-        receipts.hold_ids,
+        C.hold_ids,
         (Mutation("give a functional receipt another id", lies.other_request_id),),
     ),
     Check(
@@ -152,6 +155,7 @@ CHECKS = (
             Mutation("turn a set-up failure into a success", lies.succeed_in_setup),
             Mutation("turn a success into a failure", lies.fail_a_success),
             Mutation("tell a blocked attempt as deferred", lies.defer_blocked),
+            Mutation("tell the outcome of an attempt that did not end", lies.decide_unended),
             Mutation("turn one-prefill engagement into a success", lies.promote_partial),
         ),
     ),

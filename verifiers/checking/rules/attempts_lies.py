@@ -262,6 +262,7 @@ def package_twice(bench: Bench) -> Optional[str]:
 
 add_file = lie(ran, _add_file)
 other_id = _told(ran, id="another")
+other_run = _told(ran, run="another")
 forget_worker = _told(lambda data: data["topology"] == "two-worker" and data["requests"], workers=[])
 forget_probe = _told(exact, exact=None)
 forget_gateway = _told(lambda data: data["surface"] == "rr" and data["requests"], gateway=None)
@@ -291,6 +292,7 @@ count_capped_normal = lie(
 succeed_in_setup = _told(_blocked, outcome="SUCCESS", reason="OK", message=None)
 fail_a_success = _told(_succeeded, outcome="NATIVE_FAILURE", reason="BAD_ANSWER")
 defer_blocked = _told(_blocked, outcome="USER_DEFERRED")
+decide_unended = _told(lambda data: data["outcome"] == "NATIVE_FAILURE", ended=False, endedAt=None)
 promote_partial = lie(_partial, _promote_partial)
 fail_in_setup = _told(ran, outcome="MISSING_IMAGE", reason="PROGRAM_NOT_FOUND")
 end_before_begin = _told(ran, endedAt="2000-01-01T00:00:00.000000Z")

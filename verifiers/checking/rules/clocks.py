@@ -28,10 +28,10 @@ def hold_pace(subject: Comparison) -> Iterator[Complaint]:
 
     When a request was due follows from its start and its send lag; the first eight are due at once. So nobody can have
     measured an arm under less load than the protocol's, nor shorten one exchange under the starts of the others. A batch
-    that was cut tells nothing: what was open at its end has no sample.
+    in which an exchange failed tells nothing: when its slot was free again is not told to the millisecond.
     """
     for (_, phase), rows in sorted(subject.by_phase.items()):
-        if len(rows) != PLANNED.get(phase):
+        if len(rows) != PLANNED.get(phase) or any(row["transport"] != "complete" for row in rows):
             continue
         due = sorted((row["startedSeconds"] - row["sendLagSeconds"], row["offer"]) for row in rows)
         ends = sorted(row["startedSeconds"] + row["totalSeconds"] for row in rows)

@@ -9,9 +9,10 @@ from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 from checking.check import Complaint, Scope
 from checking.package import View
 from checking.reading import JsonFault, read_body, read_json, shown
-from checking.rules import samples, shapes, shapes_attempt
+from checking.rules import receipts, samples, shapes, shapes_attempt
 from checking.rules.comparison import LEDGER, Bodies, Cited, Comparison, Row, cited_by, engine_of, ledgers_below
 from checking.rules.index import Index, Table
+from checking.rules.shapes import ABORT_REASONS
 from checking.shape import Shape
 
 PARENT = "results/converged"
@@ -151,6 +152,7 @@ def hold_names(subject: Attempt) -> Iterator[Complaint]:
     own = subject.folder.rpartition("/")[2]
     told = (
         ("attempt.json#/id", subject.data["id"]),
+        ("attempt.json#/run", subject.data["run"]),
         ("samples.json#/comparison", subject.scope.document("samples.json")["comparison"]),
         ("controls.json#/attempt", subject.scope.document("controls.json")["attempt"]),
     )
@@ -163,11 +165,35 @@ def hold_names(subject: Attempt) -> Iterator[Complaint]:
             yield (name, "%s of %s" % (ledger["worker"], ledger["arm"]), "%s of %s" % (worker, arm))
 
 
+def hold_sequence(subject: Attempt) -> Iterator[Complaint]:
+    """Receipts are numbered without a gap; where a run died, an exchange that was open may have left one."""
+    return (receipts.hold_sequence if subject.data["ended"] else receipts.hold_increasing)(subject)
+
+
+def hold_ids(subject: Attempt) -> Iterator[Complaint]:
+    """A request id is that of a sample with the same hashes; where a run died, an exchange may have none."""
+    return (receipts.hold_ids if subject.data["ended"] else receipts.hold_ids_seen)(subject)
+
+
+def hold_matched(subject: Attempt) -> Iterator[Complaint]:
+    """Every receipt belongs to one sample; where a run died, one that names no sample that was kept may have none."""
+    kept = {row["offer"] for row in subject.samples}
+    lost = {
+        "%s#%d" % (subject.ledger_names[("attempt", worker)], row["sequence"])
+        for worker, row in subject.traffic("attempt")
+        if row["requestId"] not in kept and not subject.data["ended"]
+    }
+    return (one for one in receipts.hold_matched(subject) if one[0] not in lost)
+
+
 def hold_offers(subject: Attempt) -> Iterator[Complaint]:
-    """The samples are attempt-001 and on, without a gap; functional, of no arm, on workers of the attempt."""
+    """The samples are attempt-001 and on, without a gap; functional, of no arm, on workers of the attempt.
+
+    Where a run died, what was open has no sample.
+    """
     right = ["attempt-%03d" % number for number in range(1, len(subject.samples) + 1)]
     told = [row["offer"] for row in subject.samples]
-    if told != right:
+    if told != right and (subject.data["ended"] or told != sorted(set(told))):
         yield (
             subject.path("samples.json"),
             shown(told, 60),
@@ -194,7 +220,14 @@ def hold_outcome(subject: Attempt) -> Iterator[Complaint]:
     """The outcome follows from bodies, receipts and token ids; where nothing ran it cannot be a success."""
     told = (subject.data["outcome"], subject.data["reason"])
     right = outcome(subject)
-    if told[0] in ("USER_DEFERRED", "NOT_ATTEMPTED"):
+    if not subject.data["ended"]:
+        if told[0] != "NOT_ATTEMPTED" or told[1] not in ABORT_REASONS:
+            yield (
+                _at(subject, "/outcome"),
+                "%s, %s" % told,
+                "NOT_ATTEMPTED and the code of its end, since it did not end",
+            )
+    elif told[0] in ("USER_DEFERRED", "NOT_ATTEMPTED"):
         yield (_at(subject, "/outcome"), told[0], "an outcome that an attempt can have")
     elif told[1] not in REASONS[told[0]]:
         yield (_at(subject, "/reason"), told[1], " or ".join(REASONS[told[0]]))

@@ -276,7 +276,11 @@ def hold_selection(subject: Inputs) -> Iterator[Complaint]:
             yield (at + "/selected", shown(recipe["selected"]), shown(decision))
         setting = data.get("setting") or {}
         if run_name(str(data.get("run"))) != recipe["comparison"]:
-            yield (at + "/comparison", recipe["comparison"], "the latest run of its comparison: no earlier one is leant on")
+            yield (
+                at + "/comparison",
+                recipe["comparison"],
+                "the latest run of its comparison: no earlier one is leant on",
+            )
         right = {"argument": setting.get("argument"), "value": setting.get(decision)}
         if recipe["setting"] != right:
             yield (at + "/setting", shown(recipe["setting"]), shown(right))
@@ -403,9 +407,9 @@ def hold_rules(subject: Inputs) -> Iterator[Complaint]:
             told = [one[key] for one in rule["workers"]]
             if len(set(told)) != len(told):
                 yield (name + "#/workers", shown(told), "workers with an %s of their own" % key)
-        if recipe is not None and recipe["topology"] == "two-worker" and STRATEGY[rule["mode"]] != "direct":
-            if len(rule["workers"]) != WORKERS:
-                yield (name + "#/workers", "%d workers" % len(rule["workers"]), "%d" % WORKERS)
+        shared = recipe is not None and recipe["topology"] == "two-worker" and STRATEGY[rule["mode"]] != "direct"
+        if shared and len(rule["workers"]) != WORKERS:
+            yield (name + "#/workers", "%d workers" % len(rule["workers"]), "%d" % WORKERS)
         for url in [rule["listen"]] + [one["url"] for one in rule["workers"]]:
             host = HOST.match(url)
             if host is None or not DOCUMENTATION.match(host.group(1)):

@@ -178,6 +178,8 @@ address_in_use = _first_of("rules", lambda v: v.update(listen="http://10.0.0.1:8
 other_strategy = _first_of(
     "rules", lambda v: v.update(strategy="direct" if v["strategy"] != "direct" else "round-robin")
 )
+
+
 def _first_worker_only(value: Any) -> None:
     value["workers"][1:] = [dict(value["workers"][0], alias=one["alias"]) for one in value["workers"][1:]]
 

@@ -33,7 +33,9 @@ class Matrix:
                 )
         told = peek(self.view, "model-identities.json")
         self.profiles: Dict[str, Row] = {
-            one["id"]: one for one in told.get("profiles", ()) if isinstance(one, dict) and isinstance(one.get("id"), str)
+            one["id"]: one
+            for one in told.get("profiles", ())
+            if isinstance(one, dict) and isinstance(one.get("id"), str)
         }
         self.recipes: List[Row] = list(peek(self.view, "recipes.json").get("recipes", ()))
         engines = peek(self.view, "manifest.json").get("engines", ())

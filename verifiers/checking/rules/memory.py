@@ -30,4 +30,8 @@ def hold_figures(subject: Comparison) -> Iterator[Complaint]:
             if total is not None and sizes.setdefault(row["device"], total) != total:
                 yield (at + "/totalBytes", "%d" % total, "%d, as before" % sizes[row["device"]])
             if used is not None and used < held.get(row["device"], 0) * LEAST:
-                yield (at + "/usedBytes", "%d" % used, "the %d that its engine holds by the method" % held[row["device"]])
+                yield (
+                    at + "/usedBytes",
+                    "%d" % used,
+                    "the %d that its engine holds by the method" % held[row["device"]],
+                )

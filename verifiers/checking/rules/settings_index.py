@@ -76,7 +76,11 @@ def hold_runs(subject: SettingsIndex) -> Iterator[Complaint]:
             suffix = "" if number == len(found) else ".run-%d" % number
             right = "%s/%s" % (TABLE.parent, (name[: LONGEST_ID - len(suffix)] if suffix else name) + suffix)
             if folder != right:
-                yield (folder + "/comparison.json#/run", "run %d of %d of %s" % (number, len(found), name), "in " + right)
+                yield (
+                    folder + "/comparison.json#/run",
+                    "run %d of %d of %s" % (number, len(found), name),
+                    "in " + right,
+                )
 
 
 def facts(subject: SettingsIndex) -> Dict[str, Any]:
