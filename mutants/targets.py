@@ -43,15 +43,19 @@ TARGETS = (
         Target(f"{RULES}{name}.py", (*_edges("comparison", *more), KILLS))
         for name, *more in (
             ("agreement",),
-            ("clocks", "attempts"),
+            ("clocks", "clocks", "attempts"),
             ("comparison",),
             ("launches", "inputs"),
-            ("memory", "incomplete"),
+            ("memory", "clocks", "incomplete"),
             ("protocol",),
             ("receipts", "incomplete"),
             ("samples",),
+            ("runs",),
             ("settings",),
+            ("settings_clocks",),
             ("settings_index",),
+            ("settings_receipts",),
+            ("settings_samples",),
             ("verdict", "inputs"),
         )
     ),

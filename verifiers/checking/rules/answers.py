@@ -109,11 +109,14 @@ def _timings(value: Any) -> Optional[Timings]:
     """What an engine says of its own work: milliseconds for the prompt and for the text."""
     if not isinstance(value, dict):
         return None
-    told = [value.get(key) for key in ("prompt_ms", "predicted_ms")]
-    if not all(type(one) in (int, float, Decimal) and one >= 0 for one in told):
+    asked, wrote = _duration(value.get("prompt_ms")), _duration(value.get("predicted_ms"))
+    return None if asked is None or wrote is None else (asked, wrote)
+
+
+def _duration(value: Any) -> Optional[Number]:
+    if type(value) not in (int, float, Decimal) or value < 0:
         return None
-    asked, wrote = (Decimal(repr(one)) if type(one) is float else one for one in told)
-    return asked, wrote
+    return Decimal(repr(value)) if type(value) is float else value
 
 
 def answer(transport: str, status: Optional[int], request: Request, body: bytes, owes_done: bool) -> Answer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from checking.check import Complaint
 from checking.plan import CONCURRENCY, MAIN_PER_ARM, RR_WARM
@@ -102,7 +102,7 @@ def hold_dated(subject: Comparison) -> Iterator[Complaint]:
     if adapter_of(subject.view, subject.data["engine"]) == FREE_ADAPTER or _stepped(subject):
         return
     spans: Dict[Optional[str], List[Tuple[float, float, str]]] = {}
-    seconds = set()
+    seconds: Set[int] = set()
     starts = _starts(subject)
     for row, told in _told(subject):
         if told.moments is None or not starts.get(arm_id(row)):
