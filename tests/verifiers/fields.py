@@ -37,6 +37,8 @@ WHY = (
     (r".*devices/\*/(?:usedBytes|totalBytes|reason)|.*snapshots/\*/method", "memory", 3),
     (r".*launches/?.*|manifest.json engines/.*|registry-\*/manifest.json .*|results/incomplete/.* gateway/.*", "engine", 4),
     (r".*ledgers/\* receipts/\*/(?:requestHeaders|responseHeaders)/.*", "header", 6),
+    (r"results/converged/\*/ledgers/\* receipts", "what a gateway asked", 15),
+    (r"results/incomplete/\*/ledgers/\* receipts", "a run that died", 5),
     (r".*/attempt.json run|runtime-matrix.json rows/\*/case", "name", 5),
 )  # fmt: skip
 

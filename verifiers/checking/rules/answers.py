@@ -19,7 +19,7 @@ _NOBODY = "an id that no engine gives"
 _MARK = ('"id":"%s"' % _NOBODY).encode()
 _MARKED = _NOBODY.encode()
 _ID = re.compile(rb'"id": ?"([A-Za-z0-9_:-]{1,100})"')
-_CREATED = re.compile(rb'"created": ?([1-9][0-9]{0,14})[,}]')
+_CREATED = re.compile(rb'"created": ?[1-9][0-9]{0,14}[,}]')
 
 NO_DONE = frozenset(("transformers-serve",))
 
@@ -93,12 +93,6 @@ def _word(value: Any) -> Optional[str]:
     return value if isinstance(value, str) and value else None
 
 
-def _moments(stream: bytes) -> Optional[Moments]:
-    """The first and the last second at which a stream, folded or not, says that it was made."""
-    told = [int(one) for one in set(_CREATED.findall(stream))]
-    return (min(told), max(told)) if told else None
-
-
 def _moment(value: Dict[str, Any]) -> List[int]:
     """The second at which an object says that it was made; none where it says no plain number."""
     made = value.get("created")
@@ -164,29 +158,30 @@ def _objects(events: List[Event]) -> List[Dict[str, Any]]:
     return objects
 
 
-def _masked(data: bytes) -> Tuple[bytes, Optional[str]]:
-    """A folded stream with marks for the id and the moments that its engine gave it, and that id.
+def _masked(data: bytes) -> Tuple[bytes, Optional[str], Optional[Moments]]:
+    """A folded stream with marks for the id and the moments that its engine gave it, and that id and those moments.
 
     As for text (see `fold`), a plain string or whole number behind its key can stand for any other.
     """
     found = _ID.search(data)
     if found is None or _MARKED in data:
-        return data, None
+        return data, None, None
     data = data.replace(found[0], _MARK)
-    for moment in {one[0] for one in _CREATED.finditer(data)}:
+    told = set(_CREATED.findall(data))
+    for moment in told:
         data = data.replace(moment, b'"created":1' + moment[-1:])
-    return data, found[1].decode()
+    seconds = [int(moment[10:-1]) for moment in told]
+    return data, found[1].decode(), (min(seconds), max(seconds)) if seconds else None
 
 
 def _stream(body: bytes, kind: str, owes_done: bool) -> Answer:
     """What a stream says. Answers that differ in id, moment and words alone, as most do, are read once."""
-    folded = fold(body)
-    data, name = _masked(folded)
+    data, name, moments = _masked(fold(body))
     read = _read_again(data, kind, owes_done) if len(data) <= SHORT else _read(data, kind, owes_done)
     if name is None:
         return read
-    moments = (_moments(folded) or read.moments) if read.moments is not None else None
-    return read._replace(name=name if read.name == _NOBODY else read.name, moments=moments)
+    told = (moments or read.moments) if read.moments is not None else None
+    return read._replace(name=name if read.name == _NOBODY else read.name, moments=told)
 
 
 def _read(data: bytes, kind: str, owes_done: bool) -> Answer:

@@ -56,8 +56,8 @@ def _told(wanted: Callable[[Row], Any], **values: Any) -> Lie:
 
 
 def ran(data: Row) -> Any:
-    """Wanted: an attempt with samples."""
-    return data["requests"]
+    """Wanted: an attempt that ended, with samples."""
+    return data["requests"] and data["ended"]
 
 
 def _succeeded(data: Row) -> Any:
@@ -222,7 +222,7 @@ def _lose_half(desk: Desk) -> str:
 
 def package_twice(bench: Bench) -> Optional[str]:
     """Package an attempt twice under another run."""
-    desk = _desks(bench, lambda data: data["requests"] > 1)
+    desk = _desks(bench, lambda data: sum(data["counts"].values()) > 1)
     return None if desk is None else index_lies.package_again(TABLE, NAMED, desk.folder, bench)
 
 
