@@ -243,6 +243,12 @@ def _read_run(folder: Path, campaign: Campaign) -> Run:
         head = orjson.loads(place.read_bytes())
         identity = {key: str(head[key]) for key in ("run", "campaign", "campaignSha256", "name", "kind", "startedAt")}
     except OSError as error:
+        if any(folder.glob("*/run.json")):
+            raise EvidenceError(
+                f"{folder}: found a folder of run folders, expected a run folder",
+                f"give each campaign a folder of runs of its own: --runs {folder}, or another without it",
+                code=1,
+            ) from None
         raise EvidenceError(
             f"{place}: cannot be read ({error.strerror}), expected what capture wrote first",
             "keep only run folders in the folder given with --runs",

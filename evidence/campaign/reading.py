@@ -50,10 +50,10 @@ def read_campaign(path: Path) -> Campaign:
     try:
         document = tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise EvidenceError(f"{source.name}: found bytes that are not UTF-8 at {error.start}, expected TOML") from None
+        raise EvidenceError(f"{source}: found bytes that are not UTF-8 at {error.start}, expected TOML") from None
     except tomllib.TOMLDecodeError as error:
         raise EvidenceError(
-            f"{source.name}: found no valid TOML: {str(error).lower()}", _quoted(content.decode("utf-8"), str(error))
+            f"{source}: found no valid TOML: {str(error).lower()}", _quoted(content.decode("utf-8"), str(error))
         ) from None
     top = Table(source, "top level", document)
     if top.integer("schema_version", least=0) != 1:
@@ -111,7 +111,7 @@ def by_id(top: Table, key: str, read: Callable[[Table], Item]) -> dict[str, Item
         item = read(table)
         table.end()
         if identifier in found:
-            raise table.error("id", f"{identifier!r} a second time", "each id once")
+            raise table.error("id", f"{identifier!r} a second time", "each id once", "give one of the two another id")
         found[identifier] = item
     return found
 

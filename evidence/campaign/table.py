@@ -60,7 +60,7 @@ class Table:
 
     def error(self, key: str, found: str, expected: str, hint: str = "") -> EvidenceError:
         """The refusal for `key`: file, table and key, found, expected."""
-        return EvidenceError(f"{self.source.name}, {self.place}, {key}: found {found}, expected {expected}", hint)
+        return EvidenceError(f"{self.source}, {self.place}, {key}: found {found}, expected {expected}", hint)
 
     def take(self, key: str, kind: type | tuple[type, ...], expected: str) -> Any:
         """The value of `key` if it is there and of that type, None if it is not there."""

@@ -189,4 +189,6 @@ def read_config(path: Path) -> Config:
     try:
         return parse_config(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise EvidenceError(f"{path}: cannot be read: {error}", "name a TOML file") from None
+        raise EvidenceError(
+            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}", "name a TOML file"
+        ) from None
