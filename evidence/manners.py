@@ -117,6 +117,9 @@ class Group(click.Group):
         """Runs a command line and ends the process with its exit code."""
         try:
             ended = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            sys.exit(error.exit_code)
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx else "evidence"
             complain(_plain(error.format_message()), f"see `{path} --help`")

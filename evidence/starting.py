@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from evidence.campaign import Campaign, Case, Comparison, Lifecycle, read_campaign
+from evidence.campaign.table import ID
 from evidence.capture.adapters import find_adapter, list_needs, refuse_unsupported
 from evidence.capture.gpu import read_nvml
 from evidence.capture.launch import check_disk, check_setup, write_launch
@@ -24,13 +25,20 @@ RUN_BYTES = 256 << 20
 
 
 def init(folder: Path) -> None:
-    """Writes a commented campaign with one profile of each state, and a README; refuses a folder with files in it."""
+    """Writes a commented campaign with one profile of each state, and a README; refuses a folder with files in it.
+
+    The campaign has the folder's name where that is an id.
+    """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise EvidenceError(
             f"{folder}: found something there, expected a new or an empty folder", "name another folder"
         )
     try:
         shutil.copytree(TEMPLATE, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        name, campaign = folder.resolve().name, folder / "campaign.toml"
+        if ID.fullmatch(name):
+            text = campaign.read_text(encoding="utf-8").replace("my-evaluation", name)
+            campaign.write_text(text, encoding="utf-8")
     except OSError as error:
         raise EvidenceError(f"{folder}: cannot be written ({error.strerror}), expected a writable place") from None
 
