@@ -9,8 +9,9 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort
 
 .venv/ready: pyproject.toml hatch_build.py
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -e '.[dev]'
+	@echo 'making .venv and installing what evidence needs into it: once, a minute or two'
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
 # A real engine for the tests marked `engine`. Where it cannot be had they are skipped, unless EVIDENCE_REQUIRE_ENGINE is set.
