@@ -134,7 +134,7 @@ class Group(click.Group):
         try:
             return super().invoke(context)
         except EvidenceError as error:
-            complain(error.message, error.hint or f"see `evidence {context.invoked_subcommand} --help`")
+            complain(error.message, error.hint or f"see `{context.command_path} {context.invoked_subcommand} --help`")
             sys.exit(error.code)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -50,6 +50,8 @@ TARGETS = (
             ("samples",),
             ("settings",),
             ("settings_index",),
+            ("settings_receipts",),
+            ("settings_samples",),
             ("verdict", "inputs"),
         )
     ),

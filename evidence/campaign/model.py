@@ -269,6 +269,11 @@ class Campaign:
         return None if named is None else expanded(named)
 
 
+def placeholders(word: str) -> list[str]:
+    """The names that stand in braces in a word of a command; braces around anything else are text."""
+    return re.findall(r"\{([a-z][a-z_0-9]*)\}", word)
+
+
 def expanded(text: str) -> str | None:
     """`text` with every `{env:NAME}` read from the environment; None when a variable is not set."""
     missing = [name for name in re.findall(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}", text) if not os.environ.get(name)]
