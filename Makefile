@@ -61,7 +61,7 @@ fuzz: .venv/ready ## try every reader with mutated input, SECONDS=10 for each
 	$(BIN)/python -m fuzz --seconds $(SECONDS)
 
 bench: ## list the benchmarks
-	@for file in benchmarks/[a-z]*.py; do name=$$(basename $$file .py); printf 'python -m benchmarks.%s\n' $$name; done
+	@for file in $$(grep -l '"--json"' benchmarks/*.py); do printf 'python -m benchmarks.%s\n' $$(basename $$file .py); done
 
 clean: ## remove what was made here
 	rm -rf .venv .engines dist runs
