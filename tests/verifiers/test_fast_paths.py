@@ -237,7 +237,7 @@ def test_a_listing_is_the_dictionary_that_it_stands_for(
 def test_a_stored_body_costs_the_listing_its_name_and_little_more() -> None:
     listing = Listing()
     for folder in range(40):
-        listing.add(f"results/settings/c-{folder}/bodies", [(f"{n:064x}", "file") for n in range(250)])
+        listing.add(f"results/settings/c-{folder}/bodies", [f"{n:064x}" for n in range(250)], {})
     listing.find("results/settings/c-1/bodies/" + "0" * 64)
     weight = sum(map(sys.getsizeof, (listing._files, *listing._files, *listing._files.values())))
     assert weight < 70 * len(listing)
@@ -310,7 +310,7 @@ def test_a_folder_knows_what_it_read_and_nothing_else(tmp_path: Path) -> None:
         assert folder.known(name) == memory.digest(name)
         assert b"".join(folder.pieces(name)) == folder.read(name) == data
     assert folder.known("x/bodies/" + "1" * 64) is None
-    assert sum(map(sum, folder._read.values())) == 1  # a body under its own hash costs one byte
+    assert sum(map(sum, folder._own.values())) == 1  # a body under its own hash costs one byte
     folder.close()
 
 
