@@ -46,6 +46,7 @@ TARGETS = (
             ("comparison",),
             ("launches", "inputs"),
             ("protocol",),
+            ("pairing", "incomplete"),
             ("receipts", "incomplete"),
             ("samples",),
             ("settings",),

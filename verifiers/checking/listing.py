@@ -140,14 +140,27 @@ class Listing(Mapping[str, str]):
             return found[1:] if found[:1] == [""] else found
         return found[bisect_left(found, folder + "/") : bisect_left(found, folder + "0")]
 
-    def below(self, folder: str) -> List[str]:
-        """Sorted names below a folder, of any kind; none when it is not there, all when it is ``."""
+    def below(self, folder: str, hashed: str = "") -> List[str]:
+        """Sorted names below a folder, of any kind; none when it is not there, all when it is ``.
+
+        Without the files right in the folder `hashed` below it, if the name of each is a hash.
+        """
         start = folder + "/" if folder else ""
         names = [start + last for last in self.files(folder)]
         for inner in self._within(folder):
-            names += [inner + "/" + last for last in self.files(inner)]
+            if inner != hashed or not one_of_hashes(self.joined(inner)):
+                names += [inner + "/" + last for last in self.files(inner)]
         names += [name for name in self._odd if name.startswith(start)]
         names.sort()
+        return names
+
+    def inside(self, folder: str) -> List[str]:
+        """What `below` gives without the folder's own name before each, in any order."""
+        cut = len(folder) + 1 if folder else 0
+        names = list(self.files(folder))
+        for inner in self._within(folder):
+            names += [inner[cut:] + "/" + last for last in self.files(inner)]
+        names += [name[cut:] for name in self._odd if name.startswith(folder + "/" if folder else "")]
         return names
 
     def runs(self, folder: str = "") -> Iterator[Run]:

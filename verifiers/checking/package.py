@@ -426,10 +426,18 @@ class View:
         self.listed.add(folder)
         return self._source.entries.right_in(folder)
 
-    def below(self, folder: str) -> List[str]:
-        """Sorted names below a folder (`results/settings/x`), of any kind; `` is the whole package."""
+    def below(self, folder: str, hashed: str = "") -> List[str]:
+        """Sorted names below a folder (`results/settings/x`), of any kind; `` is the whole package.
+
+        Without the files right in the folder `hashed` below it, if the name of each is a hash.
+        """
         self.listed.add(folder)
-        return self._source.entries.below(folder)
+        return self._source.entries.below(folder, hashed)
+
+    def inside(self, folder: str) -> List[str]:
+        """What `below` gives without the folder's own name before each, in any order."""
+        self.listed.add(folder)
+        return self._source.entries.inside(folder)
 
     def odd(self, folder: str) -> List[str]:
         """The names below a folder that are no regular files."""

@@ -91,15 +91,16 @@ class Listed:
         """Files with another digest than is listed: of all that this verifier wants, and that an earlier family read."""
         view = self.view
         for listed, name in lines:
-            digest = view.known(name)
-            if digest is None:
-                if not self.wanted(name):
-                    continue
+            if self.wanted(name):
                 try:
-                    digest = view.digest(name)
+                    digest: Optional[str] = view.digest(name)
                 except Unreadable as error:
                     if view.kind(name) == FILE:
                         yield (name, error.reason, "a readable file")
+                    continue
+            else:
+                digest = view.known(name)
+                if digest is None:
                     continue
             self.compared += 1
             if digest != listed:
