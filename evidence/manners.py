@@ -117,6 +117,9 @@ class Group(click.Group):
         """Runs a command line and ends the process with its exit code."""
         try:
             ended = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            sys.exit(error.exit_code)
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx else "evidence"
             complain(_plain(error.format_message()), f"see `{path} --help`")
@@ -131,7 +134,7 @@ class Group(click.Group):
         try:
             return super().invoke(context)
         except EvidenceError as error:
-            complain(error.message, error.hint or f"see `evidence {context.invoked_subcommand} --help`")
+            complain(error.message, error.hint or f"see `{context.command_path} {context.invoked_subcommand} --help`")
             sys.exit(error.code)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -51,6 +51,8 @@ TARGETS = (
             ("samples",),
             ("settings",),
             ("settings_index",),
+            ("settings_receipts",),
+            ("settings_samples",),
             ("verdict", "inputs"),
         )
     ),

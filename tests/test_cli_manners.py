@@ -147,6 +147,21 @@ def test_an_error_is_two_lines_on_standard_error(words: list[str], found: str, h
     assert hint in second
 
 
+@pytest.mark.parametrize("words", [[], ["weights"], ["lifecycle"]])
+def test_no_command_at_all_is_answered_with_the_help(words: list[str]) -> None:
+    ran = call(*words)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.lower().startswith("usage: ")
+    assert ran.stderr.splitlines()[1:] == call(*words, "--help").stdout.splitlines()[1:]
+
+
+@pytest.mark.parametrize("words", [[], ["weights"], ["lifecycle"]])
+def test_the_list_of_commands_says_whole_sentences(words: list[str]) -> None:
+    rows = call(*words, "--help").stdout.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
+    assert rows
+    assert [row for row in rows if not row.endswith(".") or row.endswith("...")] == []
+
+
 def test_what_the_system_refuses_is_an_error_too(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     ran = call("build", str(tmp_path / "file" / "campaign"), "--runs", str(tmp_path), "--output", str(tmp_path))

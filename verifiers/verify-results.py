@@ -23,7 +23,7 @@ VERIFIER = Verifier(
     families=(
         verdict.SUCCESSES,
         settings.FAMILY,
-        settings.INDEX_FAMILY,
+        settings_index.FAMILY,
         manifest.FAMILY,
         tree.FAMILY,
         structure.family(structure.always(settings_index.TABLE.name), settings.SHAPE_LIES),

@@ -206,42 +206,16 @@ CHECKS = (
     ),
 )
 
-INDEX_CHECKS = (
-    Check(
-        "attempt-index",
-        "every attempt has one row of the index",
-        index.hold_complete,
-        (
-            Mutation("drop an attempt from the index", lies.drop_row, resealed=False),
-            Mutation("leave a file beside the attempts", lies.stray_file),
-        ),
-    ),
-    Check(
-        "attempt-index-files",
-        "the hashes of the converged index are those of the files",
-        index.hold_files,
-        (Mutation("write another hash into the converged index", lies.other_row_hash, resealed=False),),
-    ),
-    Check(
-        "attempt-index-rows",
-        "a row says of an attempt what it says of itself",
-        index.hold_rows,
-        (Mutation("tell another outcome in the converged index alone", lies.other_row_outcome, resealed=False),),
-    ),
+FAMILY = Family(kind="attempt", find=C.TABLE.find, open=C.Attempt, checks=CHECKS, documents=C.documents, facts=C.facts)
+INDEX_FAMILY = index.family(
+    C.TABLE,
+    (("tell another outcome in the converged index alone", index.lies.other_outcome),),
     Check(
         "attempt-copy",
         "no attempt is a copy of another",
-        C.hold_index_distinct,
-        (Mutation("package an attempt twice", lies.package_twice),),
+        index.hold_distinct,
+        (Mutation("package an attempt twice under another run", lies.package_twice),),
     ),
-)
-
-FAMILY = Family(kind="attempt", find=C.TABLE.find, open=C.Attempt, checks=CHECKS, documents=C.documents, facts=C.facts)
-INDEX_FAMILY = Family(
-    kind="package",
-    find=lambda view: [""],
-    open=C.ConvergedIndex,
-    checks=INDEX_CHECKS,
-    documents=C.TABLE.documents,
+    lists=(("reverse the index of the attempts", index.lies.reverse),),
 )
 CONTROLS = (("attempt-unmatched", Mutation("alter the hash of a functional receipt", lies.alter_receipt)),)

@@ -91,17 +91,14 @@ class Listed:
         """Files with another digest than is listed: of all that this verifier wants, and that an earlier family read."""
         view = self.view
         for listed, name in lines:
-            if self.wanted(name):
-                try:
-                    digest: Optional[str] = view.digest(name)
-                except Unreadable as error:
-                    if view.kind(name) == FILE:
-                        yield (name, error.reason, "a readable file")
-                    continue
-            else:
-                digest = view.known(name)
-                if digest is None:
-                    continue
+            digest: Optional[str] = None
+            try:
+                digest = view.digest(name) if self.wanted(name) else view.known(name)
+            except Unreadable as error:
+                if view.kind(name) == FILE:
+                    yield (name, error.reason, "a readable file")
+            if digest is None:
+                continue
             self.compared += 1
             if digest != listed:
                 yield (name, "sha256 " + digest, listed)

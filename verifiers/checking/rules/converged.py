@@ -10,7 +10,7 @@ from checking.package import View
 from checking.reading import JsonFault, read_json, shown
 from checking.rules import samples, shapes, shapes_attempt
 from checking.rules.comparison import LEDGER, Bodies, Cited, Citing, Comparison, Row, engine_of, ledgers_below
-from checking.rules.index import Index, Table
+from checking.rules.index import Table
 from checking.shape import Shape
 
 PARENT = "results/converged"
@@ -366,7 +366,7 @@ def facts(subject: Attempt) -> Dict[str, Any]:
         "normal": subject.classes()["NORMAL"],
         "modes": list(data["scope"]["modes"]),
         "launches": list(data["launches"]),
-        "print": repr(prints) if len(prints) > 1 else "",
+        "prints": [("samples.json", repr(prints))] if len(prints) > 1 else [],
         "counts": {
             "attempts": 1,
             "functional samples": len(subject.samples),
@@ -380,29 +380,10 @@ TABLE = Table(
     name=INDEX,
     key="attempts",
     parent=PARENT,
+    document="attempt.json",
     kind="attempt",
     shape=shapes_attempt.CONVERGED_INDEX,
-    holding=" with an attempt",
-    beside=("a file beside the attempts", "folders of attempts only"),
+    one="an attempt",
+    many="attempts",
+    codes=("attempt-index", "attempt-index-files", "attempt-index-rows"),
 )
-
-
-class ConvergedIndex(Index):
-    """The index of the attempts, and what they were found to be."""
-
-    table = TABLE
-
-
-def hold_index_distinct(subject: ConvergedIndex) -> Iterator[Complaint]:
-    """A run is packaged once, and no attempt is a copy of another."""
-    runs: Dict[str, str] = {}
-    prints: Dict[str, str] = {}
-    for folder, found in sorted(subject.found.items()):
-        if found is None:
-            continue
-        other = runs.setdefault(found["run"], folder)
-        if other != folder:
-            yield (folder + "/attempt.json#/run", found["run"], "a run of its own, not that of " + other)
-        twin = prints.setdefault(found["print"], folder) if found["print"] else folder
-        if twin != folder:
-            yield (folder + "/samples.json", "the samples of " + twin, "samples of its own")

@@ -161,36 +161,6 @@ CHECKS = (
 )
 
 
-INDEX_CHECKS = (
-    Check(
-        "incomplete-index",
-        "every incomplete comparison has one row of the index",
-        index.hold_complete,
-        (Mutation("drop an incomplete comparison from its index", lies.drop_row, resealed=False),),
-    ),
-    Check(
-        "incomplete-index-files",
-        "the hashes of the index are those of the files",
-        index.hold_files,
-        (Mutation("write another hash into the incomplete index", lies.other_row_hash, resealed=False),),
-    ),
-    Check(
-        "incomplete-index-rows",
-        "a row says what was found",
-        index.hold_rows,
-        (
-            Mutation("tell another reason in the incomplete index", lies.other_row_reason, resealed=False),
-            Mutation("count more completed in the incomplete index", lies.more_completed, resealed=False),
-        ),
-    ),
-    Check(
-        "incomplete-unselected",
-        "no setting is selected from an incomplete comparison",
-        unfinished.hold_unselected,
-        (Mutation("select a setting from an incomplete comparison", lies.select),),
-    ),
-)
-
 FAMILY = Family(
     kind="incomplete",
     find=unfinished.TABLE.find,
@@ -199,12 +169,19 @@ FAMILY = Family(
     documents=unfinished.documents,
     facts=unfinished.facts,
 )
-INDEX_FAMILY = Family(
-    kind="package",
-    find=lambda view: [""],
-    open=unfinished.IncompleteIndex,
-    checks=INDEX_CHECKS,
-    documents=unfinished.TABLE.documents,
+INDEX_FAMILY = index.family(
+    unfinished.TABLE,
+    (
+        ("tell another reason in the incomplete index", index.lies.other_reason),
+        ("count more completed in the incomplete index", index.lies.more_completed),
+    ),
+    Check(
+        "incomplete-unselected",
+        "no setting is selected from an incomplete comparison",
+        unfinished.hold_unselected,
+        (Mutation("select a setting from an incomplete comparison", lies.select),),
+    ),
+    subject=unfinished.IncompleteIndex,
 )
 CONTROLS = (
     ("partial-digest", lie("alter the bytes of a partial", lies.alter_partial)),

@@ -310,20 +310,20 @@ TABLE = Table(
     name=INDEX,
     key="comparisons",
     parent=PARENT,
+    document="comparison.json",
     kind="incomplete",
     shape=shapes_incomplete.INCOMPLETE_INDEX,
-    holding="",
-    beside=("a file beside the incomplete comparisons", "their folders only"),
+    one="an incomplete comparison",
+    many="incomplete comparisons",
+    codes=("incomplete-index", "incomplete-index-files", "incomplete-index-rows"),
 )
 
 
 class IncompleteIndex(Index):
     """The index, and whatever could promote one of its comparisons."""
 
-    table = TABLE
-
-    def __init__(self, scope: Scope) -> None:
-        super().__init__(scope)
+    def __init__(self, table: Table, scope: Scope) -> None:
+        super().__init__(table, scope)
         self.settings: List[Row] = list(peek(self.view, "results/settings-index.json").get("comparisons", ()))
         self.recipes: List[Row] = list(peek(self.view, "recipes.json").get("recipes", ()))
         self.runs = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 from checking.damage import Bench
 from checking.rules.comparison import Row
@@ -209,21 +209,6 @@ def alter_body(desk: Desk) -> Optional[str]:
     return str(rows[0]["offer"])
 
 
-def _index_lie(change: Any) -> Callable[[Bench], Optional[str]]:
-    """A lie in the index alone; sums are sealed, its hashes are not put right."""
-
-    def damage(bench: Bench) -> Optional[str]:
-        value = bench.load(INDEX)
-        if not value["comparisons"]:
-            return None
-        change(value["comparisons"])
-        bench.store(INDEX, value)
-        bench.reseal_sums()
-        return INDEX
-
-    return damage
-
-
 def miscount(desk: Desk) -> str:
     """Count a failure more."""
     with desk.edit("offers.json") as value:
@@ -276,9 +261,3 @@ other_class = _on_sample(
 more_tokens = _on_sample(lambda row: row.update(completionTokens=999))
 be_ready_early = _on_data(_be_ready_early)
 abort_early = _on_data(_abort_early)
-drop_row = _index_lie(lambda rows: rows.pop())
-other_row_hash = _index_lie(lambda rows: rows[0]["files"].update(offers="0" * 64))
-other_row_reason = _index_lie(
-    lambda rows: rows[0].update(reason="OPERATOR" if rows[0]["reason"] != "OPERATOR" else "DISK_FULL")
-)
-more_completed = _index_lie(lambda rows: rows[0]["counts"].update(completed=rows[0]["counts"]["completed"] + 1))
