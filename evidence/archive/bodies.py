@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from binascii import hexlify
-from dataclasses import dataclass
 from mmap import mmap
 from struct import Struct
 from typing import NamedTuple
@@ -30,8 +29,7 @@ class Run(NamedTuple):
     end: int  # offset of what follows in the stream
 
 
-@dataclass(frozen=True)
-class Folder:
+class Folder(NamedTuple):
     """What the headers of all plain files in one folder share, for the fast comparison."""
 
     path: bytes  # of the folder, with its final slash

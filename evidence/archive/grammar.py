@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 BLOCK = 512
 MTIME = 315532800
@@ -19,8 +19,7 @@ END = bytes(2 * BLOCK)
 SUMS_NAME = "SHA256SUMS"
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """What a reader will take before it stops; the writer refuses what a reader would."""
 
     members: int = 262_144
@@ -159,10 +158,10 @@ def padding(size: int) -> int:
     return -size % BLOCK
 
 
-@dataclass
 class _Folder:
-    path: bytes
-    children: dict[bytes, tuple[bytes, bool]] = field(default_factory=dict)
+    def __init__(self, path: bytes) -> None:
+        self.path = path
+        self.children: dict[bytes, tuple[bytes, bool]] = {}
 
 
 class Names:
