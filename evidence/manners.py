@@ -127,6 +127,9 @@ class Group(click.Group):
         """Runs a command line and ends the process with its exit code."""
         try:
             ended = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            sys.exit(error.exit_code)
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx else "evidence"
             complain(_plain(error.format_message()), f"see `{path} --help`")
@@ -134,36 +137,29 @@ class Group(click.Group):
         except click.Abort:
             click.echo("interrupted", err=True)
             sys.exit(130)
-        except BrokenPipeError:
-            _stop_listening()
         except OSError as error:  # of --help and --version; what a command meets ends in `invoke`
-            _refuse(error)
+            end(error, "evidence")
         sys.exit(ended if isinstance(ended, int) else 0)
 
     def invoke(self, context: click.Context) -> Any:
-        """Runs the command; the only place where an error becomes words and a code."""
+        """Runs the command."""
         try:
             return super().invoke(context)
-        except EvidenceError as error:
-            complain(error.message, error.hint or f"see `{context.command_path} {context.invoked_subcommand} --help`")
-            sys.exit(error.code)
-        except BrokenPipeError:
-            _stop_listening()
-        except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
-            sys.exit(130)
-        except OSError as error:
-            _refuse(error)
+        except (EvidenceError, OSError, KeyboardInterrupt) as error:
+            end(error, f"{context.command_path} {context.invoked_subcommand}")
 
 
-def _stop_listening() -> NoReturn:
-    """Ends quietly after whoever read the output has stopped."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(1)
-
-
-def _refuse(error: OSError) -> NoReturn:
-    """Ends with what the system said: of a file, or, when it names none, of where the output goes."""
+def end(error: EvidenceError | OSError | KeyboardInterrupt, command: str) -> NoReturn:
+    """Ends the process; the only place where an error becomes words and a code."""
+    if isinstance(error, EvidenceError):
+        complain(error.message, error.hint or f"see `{command} --help`")
+        sys.exit(error.code)
+    if isinstance(error, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    if isinstance(error, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        sys.exit(130)
     name, why = error.filename, error.strerror or str(error)
     if name is None and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT, errno.EBADF):
         complain(f"the output: cannot be written: {why}", "write it where there is room")

@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from evidence.campaign import Campaign, Case, Comparison, Lifecycle, read_campaign
+from evidence.campaign.table import ID
 from evidence.capture.adapters import find_adapter, list_needs, refuse_unsupported
 from evidence.capture.gpu import read_nvml
 from evidence.capture.launch import check_disk, check_setup, write_launch
@@ -25,7 +26,10 @@ RUN_BYTES = 256 << 20
 
 
 def init(folder: Path) -> None:
-    """Writes a commented campaign with one profile of each state, and a README; refuses a folder with files in it."""
+    """Writes a commented campaign with one profile of each state, and a README; refuses a folder with files in it.
+
+    The campaign has the folder's name where that is an id.
+    """
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise EvidenceError(
             f"{folder}: found something there, expected a new or an empty folder", "name another folder"
@@ -41,6 +45,10 @@ def init(folder: Path) -> None:
                 target.mkdir()
             else:
                 target.write_bytes(source.read_bytes())
+        name, campaign = folder.resolve().name, folder / "campaign.toml"
+        if ID.fullmatch(name):
+            text = campaign.read_text(encoding="utf-8").replace("my-evaluation", name)
+            campaign.write_text(text, encoding="utf-8")
     except OSError as error:
         for one in folder.iterdir() if folder.is_dir() else ():  # it was empty before
             shutil.rmtree(one) if one.is_dir() else one.unlink()

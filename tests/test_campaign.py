@@ -92,7 +92,7 @@ WRONG = {
 def test_what_is_wrong_is_named(tmp_path: Path, name: str) -> None:
     text, place, found, hint = WRONG[name]
     error = refusal(tmp_path, text)
-    assert error.message.startswith("campaign.toml")
+    assert error.message.startswith(str(tmp_path / "campaign.toml"))
     assert place in error.message
     assert found in error.message
     assert hint in error.hint or hint in error.message
@@ -178,3 +178,12 @@ def test_a_probe_gives_the_request_and_the_tokens(tmp_path: Path) -> None:
 )
 def test_a_body_tells_its_path(body: bytes, path: str) -> None:
     assert request_path(body) == path
+
+
+def test_a_comparison_of_running_engines_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    text = CAMPAIGN.replace(
+        'adapter = "synthetic"', 'adapter = "command"\nurls = ["http://127.0.0.1:1", "http://127.0.0.1:2"]'
+    )
+    error = refusal(tmp_path, text.replace('snapshot = "synthetic"', 'snapshot = "none"'))
+    assert "whose engine is named by urls" in error.message
+    assert "take the comparison out" in error.hint

@@ -270,6 +270,12 @@ def _read_run(folder: Path, campaign: Campaign) -> Run:
     try:
         content = _read(str(place))
         if content is None:
+            if any(folder.glob("*/run.json")):
+                raise EvidenceError(
+                    f"{folder}: found a folder of run folders, expected a run folder",
+                    f"give each campaign a folder of runs of its own: --runs {folder}, or another without it",
+                    code=1,
+                )
             raise EvidenceError(
                 f"{place}: found no such file, expected what capture wrote first",
                 "keep only run folders in the folder given with --runs",

@@ -259,7 +259,7 @@ class Campaign:
             return self.lifecycle[name].protocol
         known = [*self.comparisons, *self.cases, *self.lifecycle]
         raise EvidenceError(
-            f"{self.path.name}: found no case, comparison or lifecycle {name!r}, expected one of its ids",
+            f"{self.path}: found no case, comparison or lifecycle {name!r}, expected one of its ids",
             nearest(name, known),
         )
 

@@ -186,8 +186,9 @@ def read_comparison(table: Table, cases: Mapping[str, Case], engines: Mapping[st
         )
     if engines[case.engine].urls:
         raise table.error(
-            "case", f"{case.id!r}, whose engine is named by urls", "an engine that can be started with each setting"
-        )
+            "case", f"{case.id!r}, whose engine is named by urls", "an engine that can be started with each setting",
+            "take the comparison out: attempts can be captured; or let the engine be started, by `program` instead of `urls`",
+        )  # fmt: skip
     kind, argument = table.choice("kind", KINDS), table.text("argument")
     if argument.startswith("ENV:") and not VARIABLE.fullmatch(argument[4:]):
         raise table.error("argument", repr(argument), "ENV: and the name of an environment variable")

@@ -43,18 +43,16 @@ def read_campaign(path: Path) -> Campaign:
     """Reads and checks a campaign file, or the `campaign.toml` of a folder."""
     source = path / "campaign.toml" if path.is_dir() else path
     content = read_input(source, "a campaign file", "`evidence init DIR` writes one")
-    text = decode(Path(source.name), content, "TOML")
+    text = decode(source, content, "TOML")
     try:
         document = tomllib.loads(text)
     except RecursionError:
         raise EvidenceError(
-            f"{source.name}: found lists or tables nested beyond reading, expected TOML",
+            f"{source}: found lists or tables nested beyond reading, expected TOML",
             "nothing here nests deeper than five",
         ) from None
     except ValueError as error:  # TOMLDecodeError, and what Python says of an integer of more than 4300 digits
-        raise EvidenceError(
-            f"{source.name}: found no valid TOML: {str(error).lower()}", _quoted(text, str(error))
-        ) from None
+        raise EvidenceError(f"{source}: found no valid TOML: {str(error).lower()}", _quoted(text, str(error))) from None
     top = Table(source, "top level", document)
     if top.integer("schema_version", least=0) != 1:
         raise top.error(
@@ -115,7 +113,7 @@ def by_id(top: Table, key: str, read: Callable[[Table], Item]) -> dict[str, Item
         item = read(table)
         table.end()
         if identifier in found:
-            raise table.error("id", f"{identifier!r} a second time", "each id once")
+            raise table.error("id", f"{identifier!r} a second time", "each id once", "give one of the two another id")
         found[identifier] = item
     return found
 

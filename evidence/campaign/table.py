@@ -64,7 +64,7 @@ class Table:
 
     def error(self, key: str, found: str, expected: str, hint: str = "") -> EvidenceError:
         """The refusal for `key`: file, table and key, found, expected; whatever the campaign says, on one line."""
-        place = plain(f"{self.source.name}, {self.place}, {cut(key)}")
+        place = plain(f"{self.source}, {self.place}, {cut(key)}")
         return EvidenceError(f"{place}: found {plain(cut(found))}, expected {expected}", plain(cut(hint)))
 
     def take(self, key: str, kind: type | tuple[type, ...], expected: str) -> Any:

@@ -81,7 +81,7 @@ def test_a_receipt_with_an_unknown_key_is_refused(world: World) -> None:
     rows = [json.loads(line) for line in ledger.read_text().splitlines()]
     ledger.write_text("".join(json.dumps(row | {"extra": 1}) + "\n" for row in rows))
     [run] = find_runs(world.runs, world.campaign)
-    with pytest.raises(EvidenceError, match=r"other keys \(extra\)"):
+    with pytest.raises(EvidenceError, match=r"receipt 1 with other keys \(extra\)"):
         run.ledgers()
 
 

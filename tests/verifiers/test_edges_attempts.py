@@ -62,7 +62,12 @@ def test_every_document_names_its_attempt_and_every_ledger_its_worker() -> None:
     assert said("attempt-names", "rr", other) == [
         "ledgers/attempt.worker-1.json: found worker-2 of attempt, expected worker-1 of attempt"
     ]
-    for document, key in (("attempt.json", "id"), ("samples.json", "comparison"), ("controls.json", "attempt")):
+    for document, key in (
+        ("attempt.json", "id"),
+        ("attempt.json", "run"),
+        ("samples.json", "comparison"),
+        ("controls.json", "attempt"),
+    ):
         changed = data(lambda value, key=key: value.update({key: "zz"}), document)
         assert said("attempt-names", "rr", changed) == [f"{document}#/{key}: found zz, expected {NAMES['rr']}"]
 
@@ -79,6 +84,9 @@ def test_every_document_names_its_attempt_and_every_ledger_its_worker() -> None:
         ("image", [to(outcome="NATIVE_FAILURE", reason="BAD_ANSWER")], "NATIVE_FAILURE, expected an outcome of an attempt without samples"),
         ("image", [to(outcome="SUCCESS", reason="OK")], "SUCCESS, expected an outcome of an attempt without samples"),
         ("image", [to(outcome="NOT_ATTEMPTED", reason="NO_ATTEMPT")], "NOT_ATTEMPTED, expected an outcome that an attempt can have"),
+        ("native", [to(ended=False, outcome="NOT_ATTEMPTED", reason="RUNNER_DIED")], None),
+        ("native", [to(ended=False, outcome="NOT_ATTEMPTED", reason="OK")], "NOT_ATTEMPTED, OK, expected NOT_ATTEMPTED and the code of its end, since it did not end"),
+        ("native", [to(ended=False)], "SUCCESS, OK, expected NOT_ATTEMPTED and the code of its end, since it did not end"),
         ("partial", [to(outcome="SUCCESS", reason="OK")], "SUCCESS, OK, expected EXACT_PARTIAL_ONE_PREFILL, ONE_PREFILL"),
         ("rr", [data(lambda one: one.update(surface="exact"))], None),
         ("exact", [exact(tokenIdsEqual=False)], "SUCCESS, OK, expected EXACT_REJECTED, TOKENS_DIFFER"),
@@ -142,9 +150,8 @@ def test_capped_answers_alone_are_no_success() -> None:
 @pytest.mark.parametrize(
     ("values", "lines"),
     [
-        ({"ended": False}, ["ended: found false, expected true, since it is told a success"]),
-        ({"endedAt": None}, ["endedAt: found null, expected an instant, since it ended"]),
-        ({"outcome": "NOT_ATTEMPTED", "ended": False}, []),
+        ({"ended": False}, ["endedAt: found 2026-11-30T00:02:30.000000Z, expected an instant exactly when ended", "ended: found false, expected true, since it is told a success"]),
+        ({"endedAt": None}, ["endedAt: found null, expected an instant exactly when ended"]),
         ({"endedAt": None, "ended": False}, ["ended: found false, expected true, since it is told a success"]),
         ({"endedAt": "2026-11-30T00:02:00.000000Z"}, []),
         ({"endedAt": "2026-11-30T00:01:59.999999Z"}, ["endedAt: found 2026-11-30T00:01:59.999999Z, expected not before 2026-11-30T00:02:00.000000Z"]),
@@ -185,7 +192,10 @@ def workers(*names: tuple[int, int]) -> Callable[[Desk], None]:
         ("native", workers((2, 2)), ["launches/0/worker"]),
         ("exact", to(exact=None), ["exact"]),
         ("exact", to(surface="rr"), ["exact"]),
-        ("native", to(surface="exact"), ["exact"]),
+        ("native", to(surface="exact"), ["gateway", "exact"]),
+        ("rr", to(gateway=None), ["gateway"]),
+        ("native", to(gateway=None), []),
+        ("image", to(surface="rr"), []),
         ("rejected", to(exact=None), []),
         ("rejected", to(surface="rr"), []),
     ],
@@ -214,9 +224,9 @@ def test_the_shape_is_told_in_words() -> None:
         ("exact", [exact(expectedTokenIds=[1, 2])], ["/exact/tokenIdsEqual: found true, expected false"]),
         ("exact", [exact(observedTokenIds=None)], ["/exact/tokenIdsEqual: found true, expected null"]),
         ("exact", [exact(observedTokenIds=None, tokenIdsEqual=None, control=None)], []),
-        ("exact", [exact(trafficPerWorker={"worker-1": 2, "worker-2": 2, "worker-3": 0})], []),
+        ("exact", [exact(trafficPerWorker={"worker-1": 2, "worker-2": 2, "worker-3": 0})], ['/exact/trafficPerWorker: found {"worker-1": 2, "worker-2": 2, "worker-3": 0}, expected {"worker-1": 2, "worker-2": 2}']),
         ("exact", [exact(trafficPerWorker={"worker-1": 2, "worker-2": 1})], ['/exact/trafficPerWorker: found {"worker-1": 2, "worker-2": 1}, expected {"worker-1": 2, "worker-2": 2}']),
-        ("partial", [exact(trafficPerWorker={"worker-1": 2})], []),
+        ("partial", [exact(trafficPerWorker={"worker-1": 2})], ['/exact/trafficPerWorker: found {"worker-1": 2}, expected {"worker-1": 2, "worker-2": 0}']),
         ("exact", [exact(engagement="REJECTED")], ["/exact/engagement: found REJECTED, expected ADMITTED"]),
         ("partial", [exact(engagement="ADMITTED")], ["/exact/engagement: found ADMITTED, expected PARTIAL_ONE_PREFILL"]),
         ("rejected", [exact(engagement="ADMITTED")], ["/exact/engagement: found ADMITTED, expected REJECTED"]),
@@ -354,54 +364,6 @@ def test_offers_run_on_and_name_workers_of_the_attempt() -> None:
         assert said("attempt-offers", "native", sample(1, **values)) == [
             f"samples.json#attempt-002: found {phase} of an arm, expected functional, arm and repetition null"
         ]
-
-
-# What was not ended: stopped by a person, killed, or given up
-
-STOPPED: Row = {"ended": False, "outcome": "NOT_ATTEMPTED", "reason": "OPERATOR"}
-
-
-@pytest.mark.parametrize(
-    ("values", "line"),
-    [
-        ({}, None),
-        ({"reason": "RUNNER_DIED", "endedAt": None}, None),
-        ({"reason": "OK"}, "NOT_ATTEMPTED, OK, expected NOT_ATTEMPTED and why, since it was not ended"),
-        ({"outcome": "SUCCESS", "reason": "OK"}, "SUCCESS, OK, expected NOT_ATTEMPTED and why, since it was not ended"),
-        ({"outcome": "NATIVE_FAILURE"}, "NATIVE_FAILURE, OPERATOR, expected NOT_ATTEMPTED and why, since it was not ended"),
-        ({"ended": True}, "NOT_ATTEMPTED, expected an outcome that an attempt can have"),
-    ],
-)  # fmt: skip
-def test_what_was_not_ended_was_not_attempted_and_says_why(values: Row, line: str | None) -> None:
-    right = [] if line is None else ["attempt.json#/outcome: found " + line]
-    assert said("attempt-outcome", "native", to(**STOPPED | values)) == right
-
-
-def test_an_attempt_that_was_not_ended_may_lack_samples_of_its_offers() -> None:
-    """Two were offered, and the client died over the first: the second has its sample, the recorder saw both."""
-    first = data(lambda value: value["samples"].pop(0), "samples.json")
-    lost = (to(**STOPPED, counts={"CAPPED": 1}), first)
-    for code in ("attempt-offers", "attempt-counts", "attempt-unmatched", "attempt-request-id"):
-        assert said(code, "native", *lost) == []
-    more = ledger("worker-1", lambda rows: rows.append(rows[0] | {"sequence": 3, "requestId": "attempt-003"}))
-    assert len(said("attempt-unmatched", "native", *lost, more)) == 1
-    assert said("attempt-request-id", "native", *lost, more) == [
-        "ledgers/attempt.worker-1.json#3: found request id attempt-003, expected a sample of attempt"
-    ]
-    assert said("attempt-counts", "native", *lost, to(requests=0)) == [
-        "attempt.json#/requests: found 0, expected 1 samples"
-    ]
-    assert said("attempt-offers", "native", *lost, sample(0, offer="attempt-003")) == [
-        'samples.json: found ["attempt-003"], expected offers attempt-001 to attempt-000 in order'
-    ]
-
-
-def test_a_recorder_that_died_leaves_a_gap_in_the_ledger_of_what_was_not_ended_alone() -> None:
-    gap = ledger("worker-1", lambda rows: rows[-1].update(sequence=9))
-    assert said("attempt-sequence", "native", to(**STOPPED), gap) == []
-    assert len(said("attempt-sequence", "native", gap)) == 1
-    back = ledger("worker-1", lambda rows: rows[-1].update(sequence=1))
-    assert len(said("attempt-sequence", "native", to(**STOPPED), back)) == 1
 
 
 # What the documents of an attempt say of one another
