@@ -1,8 +1,6 @@
 """`python -m evidence` is the `evidence` command."""
 
 import gc
-import os
-import sys
 
 gc.disable()  # what imports make stays, and to look through it again and again takes a third of their time
 
