@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from tests.verifiers.forge import (
@@ -469,10 +471,20 @@ class Forge:
             )  # fmt: skip
 
 
-def lay(files: dict[str, bytes], folder: Any) -> Any:
+@lru_cache
+def _sealed() -> dict[str, bytes]:
+    return Forge().seal()
+
+
+def sealed() -> dict[str, bytes]:
+    """The files of the forged package as it is, made once a process."""
+    return dict(_sealed())
+
+
+def lay(files: dict[str, bytes], folder: Path) -> Path:
     """Write a package into a folder."""
+    for parent in sorted({folder / name.rpartition("/")[0] for name in files}):
+        parent.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        (folder / name).write_bytes(data)
     return folder
