@@ -51,7 +51,9 @@ class PackageView:
         if name not in self.files:
             raise EvidenceError(
                 f"{self.path}: found no {name}, expected a complete package",
-                "the folder that a repository retains has no results; take the archive",
+                "name the folder that holds manifest.json, or the .tgz"
+                if name == "manifest.json"
+                else "the folder that a repository retains has no results; take the archive",
             )
         return self.files[name]
 
