@@ -28,7 +28,7 @@ from evidence.campaign.model import ADAPTERS
 from evidence.cli import main
 from evidence.manners import EXIT_CODES
 from tests.archive.packages import lay, publish
-from tests.verifiers.forged_package import Forge, guide
+from tests.verifiers.forged_package import guide, sealed
 from tests.worked_comparison import PAGE, render
 
 ROOT = Path(__file__).parents[1]
@@ -64,7 +64,7 @@ def fences(page: Path) -> Iterator[Fence]:
 
 def demo() -> dict[str, bytes]:
     """The forged package under the name demo, sealed again."""
-    before = Forge().seal()
+    before = sealed()
     files = {
         name: data.replace(b'"forged', b'"demo') if name.endswith(".json") and "/bodies/" not in name else data
         for name, data in before.items()
