@@ -97,6 +97,8 @@ def read_package(path: Path) -> PackageView:
         view.files[name] = parse(content, name)
 
     if path.is_dir():
+        if not os.path.lexists(path / "manifest.json"):
+            view.one("manifest.json")  # which nothing has: before anything in some folder is looked at
         reading = read_folder(path, examine=take, wanted=_wanted)
     else:
         handle = reader.open_archive(path)
