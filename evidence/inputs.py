@@ -29,7 +29,7 @@ def read_input(path: Path, expected: str, hint: str = "", *, most: int = MOST_BY
             raise EvidenceError(f"{path}: found no regular file, expected {expected}", hint)
         if facts.st_size > most:
             raise EvidenceError(f"{path}: found {facts.st_size} bytes, expected {expected} of at most {most}", hint)
-        with open(handle, "rb", closefd=False) as file:  # noqa: PTH123  # a descriptor, and no folder's
+        with open(handle, "rb", closefd=False) as file:  # a descriptor, and no folder's
             return file.read(most)
     except OSError as error:
         raise EvidenceError(f"{path}: cannot be read ({error.strerror}), expected {expected}", hint) from None
