@@ -48,6 +48,7 @@ TARGETS = (
             ("launches", "inputs"),
             ("memory", "clocks", "incomplete"),
             ("protocol",),
+            ("pairing", "incomplete"),
             ("receipts", "incomplete"),
             ("samples",),
             ("runs",),

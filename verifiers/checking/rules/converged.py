@@ -10,7 +10,7 @@ from checking.check import Complaint, Scope
 from checking.package import View
 from checking.reading import JsonFault, read_body, read_json, shown
 from checking.rules import receipts, samples, shapes, shapes_attempt
-from checking.rules.comparison import LEDGER, Bodies, Cited, Comparison, Row, cited_by, engine_of, ledgers_below
+from checking.rules.comparison import LEDGER, Bodies, Cited, Citing, Comparison, Row, engine_of, ledgers_below
 from checking.rules.index import Table
 from checking.rules.shapes import ABORT_REASONS
 from checking.shape import Shape
@@ -68,7 +68,7 @@ class Attempt(Comparison):
         self.by_arm = {}
         for row in self.samples:
             self.by_arm.setdefault("attempt" if row["arm"] is None else "?", []).append(row)
-        self._answers = None
+        self._keep()
 
     def cited(self) -> Iterator[Cited]:
         told = self.path("attempt.json")
@@ -79,12 +79,14 @@ class Attempt(Comparison):
                 yield at, launch["ready"]["responseSha256"], None
         if self.data["exact"] is not None and self.samples:
             yield (told, "/exact/requestSha256"), self.data["exact"]["requestSha256"], None
-        yield from self.cited_by_samples()
-        for key, rows in self.ledgers.items():
-            yield from cited_by(self.ledger_names[key], "sequence", (row for row in rows if row["traffic"]))
         for one in self.controls:
             if one["kept"]:
                 yield (self.path("controls.json"), one["id"]), one["sha256"], one["bytes"]
+
+    def citing(self) -> Iterator[Citing]:
+        yield self.path("samples.json"), "offer", self.samples
+        for key, rows in self.ledgers.items():
+            yield self.ledger_names[key], "sequence", [row for row in rows if row["traffic"]]
 
     def classes(self) -> "Counter[str]":
         """How the stored answers classify."""
@@ -135,7 +137,7 @@ def hold_files(subject: Attempt) -> Iterator[Complaint]:
     """An attempt's folder holds its documents, the ledgers of its workers and bodies; nothing else."""
     cut = len(subject.folder) + 1
     workers = [one["alias"] for one in subject.data["workers"]]
-    for name in subject.view.below(subject.folder):
+    for name in subject.view.below(subject.folder, subject.bodies.folder):
         inner = name[cut:]
         if inner.startswith("bodies/") and len(inner) == 71 and not inner[7:].strip("0123456789abcdef"):
             continue
@@ -359,7 +361,7 @@ def hold_controls(subject: Attempt) -> Iterator[Complaint]:
 
 
 def _cited_elsewhere(subject: Attempt, name: str) -> bool:
-    return any(name == other for _, other, _ in subject.citations())
+    return any(name == other for other, _ in subject.cited_lengths())
 
 
 def hold_stored(subject: Attempt) -> Iterator[Complaint]:
@@ -369,10 +371,10 @@ def hold_stored(subject: Attempt) -> Iterator[Complaint]:
 
 def hold_cited(subject: Attempt) -> Iterator[Complaint]:
     """No body lies there that nothing cites; control receipts may cite theirs."""
-    cited = {name for _, name, _ in subject.citations()}
+    cited = {name for name, _ in subject.cited_lengths()}
     for rows in subject.ledgers.values():
-        for row in rows:
-            cited.update((row["requestSha256"], row["responseSha256"]))
+        for key in ("requestSha256", "responseSha256"):
+            cited.update([row[key] for row in rows])
     for name in sorted(subject.bodies.names - cited):
         yield (
             subject.bodies.path(name),

@@ -217,7 +217,7 @@ def _places(subject: Incomplete) -> Tuple[Dict[str, str], Dict[str, str]]:
     """(hash -> where cited) of whole bodies and of upstream partials."""
     whole: Dict[str, str] = {}
     part: Dict[str, str] = {}
-    for spot, name, _ in Comparison.cited(subject):
+    for spot, name, _ in (*Comparison.cited(subject), *subject.cited_by_rows()):
         whole[name] = "%s#%s" % spot
     for key, rows in subject.ledgers.items():
         for row in rows:
