@@ -110,6 +110,8 @@ def clone(published: Path, tmp_path: Path) -> Path:
     for name in ("dist", "archive"):
         shutil.copytree(published, folder / name)
     shutil.copytree(ROOT / "archive/lifecycle-cpu", folder / "archive/lifecycle-cpu")
+    for path in (ROOT / "archive").glob("llama-cpu-evaluation.*"):
+        shutil.copy(path, folder / "archive")
     for path in published.glob("demo-evaluation.*"):
         shutil.copy(path, folder)
     programs = tmp_path / "bin"

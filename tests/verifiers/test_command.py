@@ -183,3 +183,14 @@ def test_no_socket_is_opened_and_nothing_outside_the_standard_library_is_importe
             for name in names:
                 assert name.split(".")[0] in allowed, path
                 assert name.split(".")[0] not in forbidden, path
+
+
+@pytest.mark.parametrize("script", [*SCRIPTS, "verify-lifecycle.py"])
+def test_a_script_without_its_rules_says_so_and_gives_no_verdict(script: str, package: Path, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "verifiers" / script, tmp_path)
+    ran = subprocess.run(
+        [sys.executable, str(tmp_path / script), str(package)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"{script.removesuffix('.py')}: needs Python 3.8 or newer (this is 3.")
+    assert ran.stderr.endswith(" and the folder checking beside this file\n")
