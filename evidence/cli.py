@@ -5,6 +5,7 @@ How commands behave, and their exit codes, is in `evidence/manners.py`.
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ import click
 
 from evidence import __version__
 from evidence.errors import EvidenceError
-from evidence.manners import EXITS, Group, complain, example, is_quiet
+from evidence.manners import EXITS, Command, Group, complain, example, is_quiet
 
 
 class Place(click.Path):
@@ -163,7 +164,21 @@ MUTATION = click.option(
 )
 
 
-@main.command()
+class Judging(Command):
+    """A command whose help says what its verdict does not mean."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The heads of the page on that, then what every command has."""
+        from evidence import shipped
+
+        page = (shipped.root() / "docs" / "what-this-does-not-prove.md").read_text(encoding="utf-8")
+        with formatter.section("What a verified package does not prove"):
+            for number, head in re.findall(r"(?m)^(\d+)\. \*\*(.+?)\*\*", page):
+                formatter.write_text(f"{number:>2}. {head}")
+        super().format_epilog(ctx, formatter)
+
+
+@main.command(cls=Judging)
 @click.argument("path", type=HERE)
 @MUTATION
 @click.option("--format", "form", type=VERDICTS, default="text", show_default=True, help="How to print the verdict.")
@@ -172,8 +187,8 @@ MUTATION = click.option(
 def verify(path: Path, mutation_control: str | None, form: str) -> None:
     """Verify a package folder or archive with the trusted verifiers.
 
-    What no verifier can see is said in docs/what-this-does-not-prove.md: above all, a run that was invented as a
-    whole and is coherent in itself looks like a run that took place.
+    Above all, a run that was invented as a whole and is coherent in itself looks like a run that took place; the list
+    below is explained in docs/what-this-does-not-prove.md.
     """
     from evidence import validate as checks
 

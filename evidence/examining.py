@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
+import marshal
 import os
 import signal
 from collections.abc import Callable, Iterable
@@ -157,7 +157,7 @@ class Aside(Examined):
             said = answer.read()
         if not said:
             raise _ended()
-        facts = json.loads(said)
+        facts = marshal.loads(said)
         self.stage.expected, self.stage.verified, self._judged = facts["counts"]
         self.stage.findings = [Finding(*row) for row in facts["findings"]]
         self.kept, self.tools = facts["kept"], facts["tools"]
@@ -169,7 +169,7 @@ def _ended() -> EvidenceError:
 
 
 def _serve(asked: BinaryIO, answer: int) -> None:
-    """The child: never returns. Judges what comes and says at the end, in JSON, what it found."""
+    """The child: never returns. Judges what comes and says at the end what it found."""
     os.nice(_AFTER)
     try:
         mine = Examined()
@@ -186,13 +186,15 @@ def _serve(asked: BinaryIO, answer: int) -> None:
             "tools": toolsets.current(),
         }
         with os.fdopen(answer, "wb") as out:
-            out.write(json.dumps(said).encode())
+            out.write(marshal.dumps(said))
     finally:
         os._exit(0)
 
 
 @functools.cache
 def _schemas() -> dict[str, Any]:
+    import json
+
     files = shipped.files()
     return {name.partition("/")[2]: json.loads(data) for name, data in files.items() if name.startswith("schemas/")}
 
@@ -227,6 +229,8 @@ def _validator(name: str) -> Any:
 
 def _judge(name: str, value: Any, place: str) -> Iterable[Finding]:
     """Yield what jsonschema says, at most twenty findings a file, each with its JSON pointer."""
+    import json
+
     for count, error in enumerate(_validator(name).iter_errors(value)):
         if count == 20:
             yield Finding("schema-more", place, "more than 20 findings", "none")

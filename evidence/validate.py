@@ -16,7 +16,6 @@ never run.
 from __future__ import annotations
 
 import gc
-import json
 import os
 import sys
 from pathlib import Path
@@ -25,7 +24,6 @@ from typing import Any
 from evidence import shipped, toolsets
 from evidence.archive import folder, inputs, layout, reader, sums
 from evidence.archive.grammar import SUMS_NAME, Refusal
-from evidence.archive.unpack import unpack
 from evidence.errors import EvidenceError
 from evidence.examining import Aside, Examined, as_findings, wanted
 from evidence.progress import Progress
@@ -268,6 +266,8 @@ def _run(
     import tempfile
     from concurrent.futures import ThreadPoolExecutor
 
+    from evidence.archive.unpack import unpack
+
     scripts = sorted(shipped.verifiers().glob("verify-*.py"))
     if not scripts:
         raise EvidenceError("found no verifiers, expected verify-*.py among the shipped files", "install again")
@@ -288,6 +288,7 @@ def _run(
 
 
 def _verifier(script: Path, package: Path, scratch: Path, mutation: str | None) -> tuple[Stage, list[dict[str, Any]]]:
+    import json
     import subprocess
 
     stage = Stage(script.name, 1)

@@ -117,6 +117,14 @@ def test_every_option_is_explained_and_every_command_can_be_quiet_or_tell(name: 
     assert {"--quiet", "--verbose"} <= {flag for one in options for flag in one.opts}
 
 
+def test_the_help_of_verify_says_what_it_does_not_prove() -> None:
+    page = (Path(__file__).parents[1] / "docs/what-this-does-not-prove.md").read_text(encoding="utf-8")
+    said = " ".join(call("verify", "--help").output.split())
+    heads = re.findall(r"(?m)^(\d+\. )\*\*(.+?)\*\*", page)
+    assert len(heads) > 10
+    assert [number + head for number, head in heads if " ".join(f"{number}{head}".split()) not in said] == []
+
+
 def test_version() -> None:
     assert call("--version").output == f"evidence, version {__version__}\n"
 

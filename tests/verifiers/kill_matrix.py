@@ -21,7 +21,7 @@ from checking.check import Check, Family, Finding, Mutation, Report, judge, tabl
 from checking.damage import Bench, sums_of  # noqa: E402
 from checking.package import Memory, Overlay, Recall  # noqa: E402
 
-from tests.verifiers.forged_package import Forge  # noqa: E402
+from tests.verifiers.forged_package import sealed  # noqa: E402
 
 NAMES = ("verify-results", "verify-incomplete-results", "verify-converged")
 PAGE = ROOT / "verifiers" / "CHECKS.md"
@@ -42,7 +42,7 @@ def verifier(name: str) -> Any:
 @lru_cache
 def forged() -> Memory:
     """The forged package."""
-    return Memory(Forge().seal())
+    return Memory(sealed())
 
 
 class Kill(NamedTuple):

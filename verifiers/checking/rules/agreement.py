@@ -51,8 +51,15 @@ def hold_least_send_lag(subject: Comparison) -> Iterator[Complaint]:
 
 
 def hold_late(subject: Comparison) -> Iterator[Complaint]:
-    """Late means that the loop lag at p99 or the greatest send lag is over the limit; and no p99 is over its greatest."""
+    """Late means that the loop lag at p99 or the greatest send lag is over the limit; and no p99 is over its greatest.
+
+    One limit holds for all arms.
+    """
+    limit: Any = None
     for at, client, _ in _client(subject):
+        limit = client["limitSeconds"] if limit is None else limit
+        if client["limitSeconds"] != limit:
+            yield (at + "limitSeconds", "%s s" % client["limitSeconds"], "%s s, as in the first arm" % limit)
         for name in ("loopLag", "sendLag"):
             if client[name + "P99Seconds"] > client[name + "MaxSeconds"]:
                 yield (at + name + "P99Seconds", str(client[name + "P99Seconds"]), "at most the greatest")
@@ -91,7 +98,7 @@ def hold_models(subject: Comparison) -> Iterator[Complaint]:
 
 
 def hold_answer_ids(subject: Comparison) -> Iterator[Complaint]:
-    """No two main samples have an answer of one id: every engine gives each answer an id of its own.
+    """No two samples have an answer of one id: every engine gives each answer an id of its own.
 
     Of an engine that the campaign describes by a command alone nobody knows that; it is left out.
     """
@@ -99,7 +106,7 @@ def hold_answer_ids(subject: Comparison) -> Iterator[Complaint]:
         return
     seen: Dict[str, str] = {}
     for row, told in zip(subject.samples, subject.answers):
-        if row["phase"] != "main" or told is None or told.name is None or told.classification not in READ:
+        if told is None or told.name is None or told.classification not in READ:
             continue
         other = seen.setdefault(told.name, row["offer"])
         if other != row["offer"]:

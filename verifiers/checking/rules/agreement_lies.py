@@ -47,6 +47,13 @@ def hide_send_lag(desk: Desk) -> str:
     return "r1-b-main-003 left %s s late" % late
 
 
+def allow_more(desk: Desk) -> str:
+    """Double the limit of one arm's client."""
+    with desk.edit("comparison.json") as data:
+        data["arms"][3]["client"]["limitSeconds"] *= 2
+    return "a limit of %s s for one arm" % data["arms"][3]["client"]["limitSeconds"]
+
+
 def shrink_send_lag(desk: Desk) -> Optional[str]:
     """Tell half the greatest send lag of an arm."""
     if not _greatest(desk, "r1-a")["sendLagSeconds"] > Decimal("0.000000002"):

@@ -21,7 +21,10 @@ CHECKS = (
         "attempt-names",
         "every document names its attempt",
         C.hold_names,
-        (Mutation("give an attempt another id", lies.other_id),),
+        (
+            Mutation("give an attempt another id", lies.other_id),
+            Mutation("tell an attempt as another run", lies.other_run),
+        ),
     ),
     Check(
         "attempt-shape",
@@ -30,6 +33,7 @@ CHECKS = (
         (
             Mutation("forget a worker of two", lies.forget_worker),
             Mutation("tell exact traffic without its probe", lies.forget_probe),
+            Mutation("route requests through no gateway", lies.forget_gateway),
         ),
     ),
     Check(
@@ -95,7 +99,7 @@ CHECKS = (
     Check(
         "attempt-sequence",
         "the receipts of an attempt are numbered without a gap",
-        receipts.hold_sequence,
+        C.hold_sequence,
         (Mutation("number an attempt's receipts from two", lies.number_from_two),),
     ),
     Check(
@@ -119,7 +123,7 @@ CHECKS = (
     Check(
         "attempt-unmatched",
         "every functional receipt belongs to one sample",
-        receipts.hold_matched,
+        C.hold_matched,
         (Mutation("alter the hash of a functional receipt", lies.alter_receipt),),
     ),
     Check(
@@ -131,7 +135,7 @@ CHECKS = (
     Check(
         "attempt-request-id",
         "a functional request id is that of the sample with the same hashes",
-        receipts.hold_ids,
+        C.hold_ids,
         (Mutation("give a functional receipt another id", lies.other_request_id),),
     ),
     Check(
@@ -151,6 +155,7 @@ CHECKS = (
             Mutation("turn a set-up failure into a success", lies.succeed_in_setup),
             Mutation("turn a success into a failure", lies.fail_a_success),
             Mutation("tell a blocked attempt as deferred", lies.defer_blocked),
+            Mutation("tell the outcome of an attempt that did not end", lies.decide_unended),
             Mutation("turn one-prefill engagement into a success", lies.promote_partial),
         ),
     ),
@@ -172,6 +177,7 @@ CHECKS = (
             Mutation("tell other token ids as equal", lies.other_token_ids),
             Mutation("tell one prefill as full engagement", lies.admit_partial),
             Mutation("invent traffic of an idle worker", lies.invent_traffic),
+            Mutation("leave out the idle worker", lies.forget_idle),
         ),
     ),
     Check(

@@ -56,8 +56,8 @@ def _told(wanted: Callable[[Row], Any], **values: Any) -> Lie:
 
 
 def ran(data: Row) -> Any:
-    """Wanted: an attempt with samples."""
-    return data["requests"]
+    """Wanted: an attempt that ended, with samples."""
+    return data["requests"] and data["ended"]
 
 
 def _succeeded(data: Row) -> Any:
@@ -188,6 +188,11 @@ def _promote_partial(desk: Desk) -> str:
     return "one-prefill engagement told a success"
 
 
+def _forget_idle(data: Row) -> None:
+    told = data["exact"]["trafficPerWorker"]
+    data["exact"]["trafficPerWorker"] = {worker: count for worker, count in told.items() if count}
+
+
 def _accept(desk: Desk) -> str:
     with desk.edit("attempt.json") as data:
         data["scope"].update(accepted=True, modes=[data["surface"]])
@@ -217,14 +222,17 @@ def _lose_half(desk: Desk) -> str:
 
 def package_twice(bench: Bench) -> Optional[str]:
     """Package an attempt twice under another run."""
-    desk = _desks(bench, lambda data: data["requests"] > 1)
+    desk = _desks(bench, lambda data: sum(data["counts"].values()) > 1)
     return None if desk is None else index_lies.package_again(TABLE, NAMED, desk.folder, bench)
 
 
 add_file = lie(ran, _add_file)
 other_id = _told(ran, id="another")
+other_run = _told(ran, run="another")
 forget_worker = _told(lambda data: data["topology"] == "two-worker" and data["requests"], workers=[])
 forget_probe = _told(exact, exact=None)
+forget_gateway = _told(lambda data: data["surface"] == "rr" and data["requests"], gateway=None)
+forget_idle = lie(_partial, _attempt(_forget_idle))
 leave_out_offer = lie(ran, _sample(lambda desk, row: row.update(offer="attempt-099")))
 tell_as_main = lie(ran, _sample(lambda desk, row: row.update(phase="main")))
 remove_answer = lie(ran, _remove_body)
@@ -250,6 +258,7 @@ count_capped_normal = lie(
 succeed_in_setup = _told(_blocked, outcome="SUCCESS", reason="OK", message=None)
 fail_a_success = _told(_succeeded, outcome="NATIVE_FAILURE", reason="BAD_ANSWER")
 defer_blocked = _told(_blocked, outcome="USER_DEFERRED")
+decide_unended = _told(lambda data: data["outcome"] == "NATIVE_FAILURE", ended=False, endedAt=None)
 promote_partial = lie(_partial, _promote_partial)
 fail_in_setup = _told(ran, outcome="MISSING_IMAGE", reason="PROGRAM_NOT_FOUND")
 end_before_begin = _told(ran, endedAt="2000-01-01T00:00:00.000000Z")

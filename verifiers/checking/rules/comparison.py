@@ -48,7 +48,7 @@ def arm_id(row: Row) -> str:
     """`r1-a` of a row with repetition and arm; `attempt` where both are null."""
     known = _ARM_IDS.get((row["repetition"], row["arm"]))
     if known is None:
-        known = "attempt" if row["arm"] is None else "r%d-%s" % (row["repetition"], row["arm"].lower())
+        known = "attempt" if row["arm"] is None else "r%s-%s" % (row["repetition"], row["arm"].lower())
     return known
 
 

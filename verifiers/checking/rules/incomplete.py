@@ -7,7 +7,7 @@ from typing import Any, Callable
 
 from checking.check import Check, Family, Mutation
 from checking.later import Later
-from checking.rules import aborted, index, protocol, receipts, samples, unfinished
+from checking.rules import aborted, index, protocol, receipts, samples, unfinished, unfinished_samples
 
 lies = Later("checking.rules.unfinished_lies")
 
@@ -28,7 +28,11 @@ CHECKS = (
         "incomplete-names",
         "every document names the run",
         unfinished.hold_names,
-        (lie("give an incomplete comparison another run", lies.other_run),),
+        (
+            lie("give an incomplete comparison another run", lies.other_run),
+            lie("tell an incomplete comparison as another's", lies.other_comparison),
+            lie("name another run in its snapshots", lies.other_snapshots),
+        ),
     ),
     Check(
         "incomplete-arms",
@@ -74,6 +78,7 @@ CHECKS = (
         (
             lie("lose the client's bytes of an offer", lies.lose_client),
             lie("give an offer another request", lies.other_request),
+            lie("tell a native warm-up as the other worker's", lies.other_worker),
         ),
     ),
     Check(
@@ -156,7 +161,7 @@ CHECKS = (
     ),
     *(
         Check(code, truth, hold, tuple(lie(name, tell) for name, tell in told))
-        for code, truth, hold, told in aborted.ROWS
+        for code, truth, hold, told in (*aborted.ROWS, *unfinished_samples.ROWS)
     ),
 )
 

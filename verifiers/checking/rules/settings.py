@@ -1,6 +1,7 @@
 """The table of everything that must hold of a complete setting comparison.
 
-How it was run and what was decided is here; `settings_samples` and `settings_receipts` are the rows between the two.
+How it was run and what was decided is here; `settings_samples`, `settings_receipts` and `settings_clocks` are the rows
+between the two.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from checking.package import View
 from checking.rules import (
     agreement,
     protocol,
+    settings_clocks,
     settings_index,
     settings_receipts,
     settings_samples,
@@ -66,6 +68,7 @@ def facts(subject: Comparison) -> Dict[str, Any]:
     return {
         "row": told,
         "run": subject.data["run"],
+        "startedAt": subject.data["arms"][0]["startedAt"] if subject.data["arms"] else None,
         "prints": prints,
         "counts": {"receipts": sum(map(len, subject.ledgers.values())), "bodies": len(subject.bodies.names)},
     }
@@ -187,6 +190,7 @@ RUN = (
         lie("deny that the client was late", agreement_lies.drop_client_lag),
         lie("make a percentile greater than the greatest", agreement_lies.swap_client_lag),
         lie("deny a late client by its greatest send lag alone", agreement_lies.hide_send_lag),
+        lie("allow one arm's client to be later than the others", agreement_lies.allow_more),
     ),
     row(
         "client-lag",
@@ -284,7 +288,7 @@ FAMILY = Family(
     kind="comparison",
     find=settings_index.TABLE.find,
     open=Comparison,
-    checks=RUN + settings_samples.CHECKS + settings_receipts.CHECKS + DECISION,
+    checks=RUN + settings_samples.CHECKS + settings_receipts.CHECKS + settings_clocks.CHECKS + DECISION,
     documents=documents,
     facts=facts,
 )

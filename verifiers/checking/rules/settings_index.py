@@ -7,7 +7,7 @@ from typing import Any, Dict
 
 from checking.check import Check, Mutation
 from checking.plan import MAIN_TOTAL, WARM_TOTAL
-from checking.rules import index, shapes_decision
+from checking.rules import index, runs, shapes_decision
 
 TABLE = index.Table(
     name="results/settings-index.json",
@@ -52,6 +52,7 @@ FAMILY = index.family(
         index.hold_distinct,
         (Mutation("package a comparison twice", partial(index.lies.package_twice, TABLE, NAMED, COUNTED)),),
     ),
+    runs.CHECK,
     lists=(("reverse the index of the comparisons", index.lies.reverse),),
     facts=facts,
 )

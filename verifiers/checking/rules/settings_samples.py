@@ -52,7 +52,7 @@ CHECKS = (
     ),
     row(
         "answer-own",
-        "no two main samples have one answer",
+        "no two samples have one answer",
         agreement.hold_answer_ids,
         lie("give a main sample the answer of another", agreement_lies.answer_twice),
     ),

@@ -238,6 +238,23 @@ def _be_ready_early(value: Row) -> Any:
     return False
 
 
+def other_snapshots(desk: Desk) -> Optional[str]:
+    """Name another run in snapshots.json."""
+    if not desk.bench.has(desk.path("snapshots.json")):
+        return None
+    with desk.edit("snapshots.json") as value:
+        value["comparison"] = "another"
+    return "snapshots.json of another run"
+
+
+def other_comparison(desk: Desk) -> str:
+    """Tell an incomplete comparison as one of another name, in the index too."""
+    with desk.edit("comparison.json") as value:
+        value["comparison"] = "another"
+    tell_index(desk, comparison="another")
+    return "comparison.json of another comparison"
+
+
 other_run = _on_data(lambda value: value.update(run="another"))
 reverse_arms = _on_data(_swap_arms)
 other_phase = _on_offer(lambda one: one.update(phase="main"), lambda one: one["phase"] != "main")
@@ -249,6 +266,10 @@ lose_client = _on_offer(
     lambda one: one.update(client=None), lambda one: one["client"] is not None and one["client"]["bytes"]
 )
 other_request = _on_offer(lambda one: one.update(requestBytes=one["requestBytes"] + 1), lambda one: one["sample"])
+other_worker = _on_offer(
+    lambda one: one.update(worker="worker-2" if one["worker"] == "worker-1" else "worker-1"),
+    lambda one: one["sample"] and one["phase"] == "native-warm",
+)
 complete_upstream = _on_offer(
     lambda one: one["upstream"].update(complete=True),
     lambda one: one["upstream"] is not None and not one["upstream"]["complete"],
