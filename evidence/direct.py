@@ -23,7 +23,7 @@ def check(command: str, path: str) -> NoReturn:
     except (EvidenceError, OSError, KeyboardInterrupt) as error:
         from evidence.manners import end
 
-        end(error, command)
+        end(error, f"evidence {command}")
     sys.exit(validation.exit_code)
 
 

@@ -34,6 +34,13 @@ def as_findings(refusals: Iterable[Refusal]) -> list[Finding]:
     return [Finding(one.code, one.place, one.found, one.expected) for one in refusals]
 
 
+def faults(name: str, content: bytes) -> list[Finding]:
+    """What stands against a JSON file of a package: how it is written, and the shape that its path gives it."""
+    alone = Examined()
+    alone.take(name, content)
+    return alone.stage.findings
+
+
 class Examined:
     """What is learned of JSON files while they pass: nothing but small facts is kept.
 

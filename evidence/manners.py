@@ -117,6 +117,9 @@ class Group(click.Group):
         """Runs a command line and ends the process with its exit code."""
         try:
             ended = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            sys.exit(error.exit_code)
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx else "evidence"
             complain(_plain(error.format_message()), f"see `{path} --help`")
@@ -131,13 +134,13 @@ class Group(click.Group):
         try:
             return super().invoke(context)
         except (EvidenceError, OSError, KeyboardInterrupt) as error:
-            end(error, context.invoked_subcommand)
+            end(error, f"{context.command_path} {context.invoked_subcommand}")
 
 
-def end(error: EvidenceError | OSError | KeyboardInterrupt, command: str | None) -> NoReturn:
-    """Ends the process; the only place where an error becomes words and a code."""
+def end(error: EvidenceError | OSError | KeyboardInterrupt, command: str) -> NoReturn:
+    """Ends the process (`command` with its groups: `evidence verify`); the only place where an error becomes words and a code."""
     if isinstance(error, EvidenceError):
-        complain(error.message, error.hint or f"see `evidence {command} --help`")
+        complain(error.message, error.hint or f"see `{command} --help`")
         sys.exit(error.code)
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -100,9 +100,9 @@ def _text(validation: Validation) -> str:
         lines.append(f"mutation controls: {killed} of {len(validation.mutations) - inert} killed{aside}")
         for row in validation.mutations:
             if row["verdict"] != "killed":
-                lines.append(
-                    f"  {row['verdict']} {row['verifier']} {row['mutation']}: {row['observed']}, expected {row['expected']}"
-                )
+                observed = " ".join(row["observed"]) or row.get("altered", "nothing")
+                expected = f", expected {row['expected']}" if row["expected"] else ""
+                lines.append(f"  {row['verdict']}: {row['verifier']}: {row['mutation']}: {observed}{expected}")
     lines.append(f"{validation.path}: {validation.verdict}")
     return "\n".join(lines)
 
@@ -176,6 +176,6 @@ def _escape(text: str, more: str = "") -> str:
     return text
 
 
-def unreadable(path: object, reason: str) -> EvidenceError:
+def unreadable(path: object, reason: str, hint: str) -> EvidenceError:
     """The error for a path that holds nothing to validate."""
-    return EvidenceError(f"{path}: {reason}, expected a package archive (.tgz) or folder", "see `evidence build`")
+    return EvidenceError(f"{path}: {reason}, expected a package archive (.tgz)", hint)
