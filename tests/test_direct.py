@@ -40,7 +40,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "broken.tgz").write_bytes(data[:2000] + bytes([data[2000] ^ 1]) + data[2001:])
     (folder / "pa\u0308ckage.tgz").write_bytes(b"no gzip")
     (folder / "with \x1b[31m.tgz").write_bytes(b"no gzip")
-    os.rename(publish({**base.full(), "strange.bin": b"\0"}, folder, "strange"), folder / "strange.tgz")
+    publish({**base.full(), "strange.bin": b"\0"}, folder, "strange").rename(folder / "strange.tgz")
     lay({**base.full(), "other": b"not listed"}, folder / "unlisted")
     (folder / "empty").mkdir()
     (folder / "pipe").symlink_to("/dev/null")
@@ -66,9 +66,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("verify", "pipe"), 2),
     ],
 )
-def test_the_answer_is_that_of_the_command_with_an_option(
-    inputs: Path, words: tuple[str, str], code: int
-) -> None:
+def test_the_answer_is_that_of_the_command_with_an_option(inputs: Path, words: tuple[str, str], code: int) -> None:
     found = call(*words, where=inputs)
     assert found == call(*words, "--format", "text", where=inputs)
     assert found[0] == code
