@@ -10,7 +10,7 @@ import pytest
 from scripted_server import DONE, END, STREAM_HEAD, Journal, Talk, delta, framed, plan, serving, usage
 
 from evidence.capture import wire
-from evidence.capture.endings import AT_ONCE_NS, PROOF_EVERY, Endings, has_ended
+from evidence.capture.endings import AT_ONCE_NS, PROOF_EVERY, Manners, has_ended
 from evidence.capture.load import Exchange, offer_batch
 
 EVENTS = 12
@@ -32,8 +32,9 @@ def rested(monkeypatch: pytest.MonkeyPatch) -> list[socket.socket]:
 
 def trust(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take every server for one that closes at once."""
-    monkeypatch.setattr(Endings, "may_wait", lambda endings, server: True)
-    monkeypatch.setattr(Endings, "closes", lambda endings, server: True)
+    monkeypatch.setattr(Manners, "may_wait", lambda manners: True)
+    monkeypatch.setattr(Manners, "closes", True, raising=False)
+    monkeypatch.setattr(Manners, "__init__", lambda manners: None)
 
 
 def stream_of(*, closing_after: float = 0.0, first: bytes = b"") -> Callable[[Talk], object]:
@@ -172,23 +173,22 @@ def test_an_open_stream_may_rest_as_soon_as_another_proved_the_close(rested: lis
 
 
 def test_proofs() -> None:
-    endings = Endings()
-    assert not endings.may_wait("a")
-    endings.note("a", False, 0)
-    assert not endings.may_wait("a"), "an open connection proves nothing"
-    endings.note("a", True, AT_ONCE_NS + 1)
-    assert not endings.may_wait("a"), "an end that was seen too late proves nothing"
-    assert not endings.closes("a")
-    endings.note("a", True, AT_ONCE_NS)
-    assert endings.closes("a")
-    granted = [endings.may_wait("a") for _ in range(PROOF_EVERY * 2)]
+    manners = Manners()
+    assert not manners.may_wait()
+    manners.note(False, 0)
+    assert not manners.may_wait(), "an open connection proves nothing"
+    manners.note(True, AT_ONCE_NS + 1)
+    assert not manners.may_wait(), "an end that was seen too late proves nothing"
+    assert not manners.closes
+    manners.note(True, AT_ONCE_NS)
+    assert manners.closes
+    granted = [manners.may_wait() for _ in range(PROOF_EVERY * 2)]
     assert granted.count(False) == 2
-    assert not endings.may_wait("b")
-    endings.note("a", False, 0)
-    assert endings.may_wait("a"), "not yet closed disproves nothing"
-    endings.note("a", False, AT_ONCE_NS + 1)
-    assert not endings.may_wait("a")
-    assert not endings.closes("a")
+    manners.note(False, 0)
+    assert manners.may_wait(), "not yet closed disproves nothing"
+    manners.note(False, AT_ONCE_NS + 1)
+    assert not manners.may_wait()
+    assert not manners.closes
 
 
 def test_whether_a_connection_has_ended() -> None:
