@@ -232,12 +232,13 @@ class Loop:
             call = job.call
             if call.due_ns <= now:
                 call.expire()
-            elif call.resting:
+            elif call.resting and call.read_ns + LOOK_NS <= now:
                 call.look()
+                call.read_ns = now
             if call.transport is not None:
                 self._over(descriptor)
             else:
-                self._due_ns = min(self._due_ns, call.due_ns, now + LOOK_NS if call.resting else 1 << 63)
+                self._due_ns = min(self._due_ns, call.due_ns, call.read_ns + LOOK_NS if call.resting else 1 << 63)
 
     def _cancel(self) -> None:
         """End and record what is still open; the first failure passes when all are through."""

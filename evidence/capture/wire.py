@@ -74,7 +74,7 @@ class Call:
     __slots__ = (
         "_addresses", "_before", "_bridge", "_held", "_proves", "_rests", "_sent", "_settles", "_sifted", "began_ns",
         "connected_ns", "connection", "due_ns", "ended_ns", "error", "gone_ns", "kernel", "last_ns", "on_body",
-        "request", "response", "settled", "started_ns", "timeout_ns", "transport", "waiting",
+        "read_ns", "request", "response", "settled", "started_ns", "timeout_ns", "transport", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -97,7 +97,7 @@ class Call:
         self.connection: socket.socket | None = None
         self.began_ns = monotonic_ns()
         self.due_ns = self.began_ns + timeout_ns
-        self.started_ns = self.connected_ns = self.last_ns = self.ended_ns = self.gone_ns = 0
+        self.started_ns = self.connected_ns = self.last_ns = self.ended_ns = self.gone_ns = self.read_ns = 0
         self.transport: Transport | None = None
         self.error: str | None = None
         self._bridge, self._sent = bridge, 0
@@ -201,6 +201,7 @@ class Call:
         except OSError as error:
             self._break(describe(error), monotonic_ns())
             return False
+        self.read_ns = now
         if now > self.due_ns and date_read(self._bridge, ancillary, now)[0] > self.due_ns:
             self._time_out()
         elif data:
