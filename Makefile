@@ -9,8 +9,9 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort
 
 .venv/ready: pyproject.toml hatch_build.py
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -e '.[dev]'
+	@echo 'making .venv and installing what evidence needs into it: once, a minute or two'
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
 # A real engine for the tests marked `engine`. Where it cannot be had they are skipped, unless EVIDENCE_REQUIRE_ENGINE is set.
@@ -60,7 +61,7 @@ fuzz: .venv/ready ## try every reader with mutated input, SECONDS=10 for each
 	$(BIN)/python -m fuzz --seconds $(SECONDS)
 
 bench: ## list the benchmarks
-	@for file in benchmarks/[a-z]*.py; do name=$$(basename $$file .py); printf 'python -m benchmarks.%s\n' $$name; done
+	@for file in $$(grep -l '"--json"' benchmarks/*.py); do printf 'python -m benchmarks.%s\n' $$(basename $$file .py); done
 
 clean: ## remove what was made here
 	rm -rf .venv .engines dist runs

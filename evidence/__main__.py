@@ -4,17 +4,35 @@ import gc
 
 gc.disable()  # what imports make stays, and to look through it again and again takes a third of their time
 
-from evidence.cli import main  # noqa: E402
+import os  # noqa: E402
+import sys  # noqa: E402
+from collections.abc import Callable  # noqa: E402
+
+_DIRECT = ("validate", "verify")
 
 
 def run() -> None:
     """Run the command. What is there before it and what is there at its end is not searched for garbage: forty milliseconds."""
+    main = _main(sys.argv[1:])
     gc.freeze()
     gc.enable()
     try:
-        main(prog_name="evidence")
+        main()
     finally:
         gc.freeze()
+
+
+def _main(words: list[str]) -> Callable[[], object]:
+    """What these words ask for; to load the library that parses options takes longer than a command that has none needs."""
+    # Help, completion, and what is wrong with a path are that library's to say.
+    if len(words) == 2 and words[0] in _DIRECT and not words[1].startswith("-") and os.access(words[1], os.R_OK):
+        if "_EVIDENCE_COMPLETE" not in os.environ:
+            from evidence import direct
+
+            return lambda: direct.check(*words)
+    from evidence.cli import main
+
+    return lambda: main(words, prog_name="evidence")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ How commands behave, and their exit codes, is in `evidence/manners.py`.
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import click
 
 from evidence import __version__
 from evidence.errors import EvidenceError
-from evidence.manners import EXITS, Group, complain, example, is_quiet
+from evidence.manners import EXITS, Command, Group, complain, example, is_quiet
 
 
 class Place(click.Path):
@@ -51,11 +53,11 @@ def main() -> None:
 @click.argument("folder", type=HERE)
 @example("evidence init my-evaluation")
 def init(folder: Path) -> None:
-    """Write a commented campaign with one profile of each state and a README."""
+    """Write a commented campaign to begin with, and its README."""
     from evidence import starting
 
     starting.init(folder)
-    click.echo(f"wrote {folder}; edit {folder / 'campaign.toml'}, then run: evidence check {folder}")
+    click.echo(f"wrote {folder}; edit {folder / 'campaign.toml'}, then run: evidence check {shlex.quote(str(folder))}")
 
 
 @main.command()
@@ -83,7 +85,7 @@ def check(folder: Path, as_json: bool) -> None:
 @as_json
 @example("evidence capture campaigns/demo/campaign.toml --case demo-memory --runs runs")
 def capture(campaign: Path, names: tuple[str, ...], everything: bool, runs: Path, as_json: bool) -> None:
-    """Carry out comparisons, functional cases or lifecycle protocols, and keep every byte."""
+    """Carry out comparisons, cases or lifecycle protocols."""
     from evidence.campaign import read_campaign
     from evidence.capture.session import capture as carry_out
 
@@ -97,8 +99,9 @@ def capture(campaign: Path, names: tuple[str, ...], everything: bool, runs: Path
         result = carry_out(campaign, name, runs, quiet=is_quiet() or as_json)
         results.append(result)
         if not as_json:
+            why = f" ({result.message})" if result.complete and result.message else ""
             words = [name, "complete" if result.complete else "incomplete", result.outcome, result.reason]
-            click.echo(f"{': '.join(word for word in words if word)}: {result.run}")
+            click.echo(f"{': '.join(word for word in words if word)}{why}: {result.run}")
         if not result.complete:
             complain(
                 f"{name}: {result.message or result.reason}",
@@ -108,7 +111,13 @@ def capture(campaign: Path, names: tuple[str, ...], everything: bool, runs: Path
             break
     if as_json:
         rows = [
-            {"run": str(one.run), "complete": one.complete, "reason": one.reason, "outcome": one.outcome}
+            {
+                "run": str(one.run),
+                "complete": one.complete,
+                "reason": one.reason,
+                "outcome": one.outcome,
+                "message": one.message,
+            }
             for one in results
         ]
         _print_json({"runs": rows})
@@ -124,7 +133,7 @@ def capture(campaign: Path, names: tuple[str, ...], everything: bool, runs: Path
 @as_json
 @example("evidence build campaigns/demo --runs runs --output dist")
 def build(campaign_dir: Path, runs: Path, output: Path, preparation: bool, as_json: bool) -> None:
-    """Assemble finished runs into the package, its archive and the retained folder."""
+    """Assemble runs into a package, its archive and retained part."""
     from evidence.build.package import build as assemble
 
     built = assemble(campaign_dir, runs, output, preparation=preparation, quiet=is_quiet() or as_json)
@@ -155,7 +164,21 @@ MUTATION = click.option(
 )
 
 
-@main.command()
+class Judging(Command):
+    """A command whose help says what its verdict does not mean."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The heads of the page on that, then what every command has."""
+        from evidence import shipped
+
+        page = (shipped.root() / "docs" / "what-this-does-not-prove.md").read_text(encoding="utf-8")
+        with formatter.section("What a verified package does not prove"):
+            for number, head in re.findall(r"(?m)^(\d+)\. \*\*(.+?)\*\*", page):
+                formatter.write_text(f"{number:>2}. {head}")
+        super().format_epilog(ctx, formatter)
+
+
+@main.command(cls=Judging)
 @click.argument("path", type=HERE)
 @MUTATION
 @click.option("--format", "form", type=VERDICTS, default="text", show_default=True, help="How to print the verdict.")
@@ -164,8 +187,8 @@ MUTATION = click.option(
 def verify(path: Path, mutation_control: str | None, form: str) -> None:
     """Verify a package folder or archive with the trusted verifiers.
 
-    What no verifier can see is said in docs/what-this-does-not-prove.md: above all, a run that was invented as a
-    whole and is coherent in itself looks like a run that took place.
+    Above all, a run that was invented as a whole and is coherent in itself looks like a run that took place; the list
+    below is explained in docs/what-this-does-not-prove.md.
     """
     from evidence import validate as checks
 
@@ -187,7 +210,10 @@ def verify(path: Path, mutation_control: str | None, form: str) -> None:
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @example("evidence validate dist/demo-evaluation.tgz --source-root dist/demo --verify-results")
 def validate(archive: Path, source_root: Path | None, verify_results: bool, mutation_control: str, form: str) -> None:
-    """The maintenance check: digest, members, checksums, schemas, retained files, then the verifiers."""
+    """Check an archive, its digests and its retained folder.
+
+    The maintenance check of a repository: digests, members, checksums, schemas, tools, retained files, then the verifiers.
+    """
     from evidence import validate as checks
 
     _finish(
@@ -213,8 +239,11 @@ def validate(archive: Path, source_root: Path | None, verify_results: bool, muta
     "evidence show dist/demo-evaluation.tgz --format markdown", "evidence show dist/demo-evaluation.tgz --export csv"
 )
 def show(path: Path, form: str, folder: Path | None) -> None:
-    """Print matrix, comparisons with pairs, gates with both sides and margin, and decisions; of a lifecycle record
-    (record.json, or the folder that holds it) what it claims, its timeline, figures and limits."""
+    """Print what a package or a lifecycle record says, as tables.
+
+    Of a package: matrix, comparisons with pairs, gates with both sides and margin, decisions, attempts. Of a record
+    (record.json, or the folder that holds it): what it claims, its timeline, figures and limits.
+    """
     from evidence.lifecycle.timeline import find_record, read_record
     from evidence.report import exports, tables
 
@@ -255,7 +284,7 @@ def matrix(path: Path, profile: str | None, engine: str | None, outcome: str | N
     "evidence report dist/demo-evaluation.tgz --output docs/demo.md",
 )
 def report(path: Path, output: Path, mutation_control: str | None) -> None:
-    """Verify a package, then draw it as one HTML page, or as a Markdown page for a repository.
+    """Verify a package and draw it as an HTML or Markdown page.
 
     A .html file is self-contained. Beside docs/demo.md its drawings are SVG files in docs/demo/; a page and a folder that
     this command made are replaced, others refused. The page is written whatever the verdict and carries it on every screen; the exit code is that of `evidence verify`.
@@ -274,7 +303,10 @@ def report(path: Path, output: Path, mutation_control: str | None) -> None:
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @example("evidence diff published/demo-evaluation.tgz dist/demo-evaluation.tgz --format markdown")
 def diff(old: Path, new: Path, form: str) -> None:
-    """Say what changed between two packages: outcomes, decisions, gates, settings, versions, files."""
+    """Say what changed between two packages.
+
+    Outcomes, decisions, gates, settings, versions and files. The exit code is 0 whether they differ or not.
+    """
     from evidence.diff import diff as compare
 
     click.echo(compare(old, new, form))
@@ -283,7 +315,7 @@ def diff(old: Path, new: Path, form: str) -> None:
 @main.group(epilog=EXITS)
 @example("evidence lifecycle summarize runs/cpu-crash-20261130t085731.298220z --output record")
 def lifecycle() -> None:
-    """Carry out lifecycle protocols, derive records from their raw events, and print them."""
+    """Carry out lifecycle protocols, derive and print records."""
 
 
 @lifecycle.command("run")
@@ -309,7 +341,7 @@ def lifecycle_run(file: Path, runs: Path, names: tuple[str, ...]) -> None:
 @click.option("--title", default="", help="The record's title (default: from the protocols).")
 @example("evidence lifecycle summarize runs/cpu-crash-20261130t085731.298220z --output record")
 def summarize(runs: tuple[Path, ...], output: Path, title: str) -> None:
-    """Derive one record, sanitised, from the raw events of one or more finished runs."""
+    """Derive one sanitised record from the raw events of runs."""
     from evidence.lifecycle.bundle import summarize as derive
 
     click.echo(derive(runs, output, title))
@@ -319,7 +351,7 @@ def summarize(runs: tuple[Path, ...], output: Path, title: str) -> None:
 @click.argument("record", type=HERE)
 @example("evidence lifecycle timeline archive/lifecycle-cpu/record.json")
 def lifecycle_timeline(record: Path) -> None:
-    """Print what happened when, from a record file or the folder that holds it."""
+    """Print what happened when, from a record or its folder."""
     from evidence.lifecycle.timeline import find_record, read_record, render_timeline
 
     click.echo(render_timeline(read_record(find_record(record) or record)))
@@ -330,7 +362,10 @@ def lifecycle_timeline(record: Path) -> None:
 @click.option("--logs", type=HERE, help="Folder of the engines' output (default: a temporary one).")
 @example("evidence serve campaigns/lifecycle/supervisor-cpu.toml")
 def serve(config: Path, logs: Path | None) -> None:
-    """Host several engine processes on one device behind one address, until interrupted."""
+    """Host several engines on one device behind one address.
+
+    It runs until it is interrupted.
+    """
     from evidence.supervisor.__main__ import main as run
 
     sys.exit(run([str(config), *(["--logs", str(logs)] if logs else [])]))
@@ -339,14 +374,14 @@ def serve(config: Path, logs: Path | None) -> None:
 @main.group(epilog=EXITS)
 @example("evidence weights check smollm2-135m ~/models/smollm2 --package archive/h200-smollm2")
 def weights() -> None:
-    """Compare model folders with the checksums of a campaign or package."""
+    """Compare model folders with the checksums of a package."""
 
 
 @weights.command("check")
 @click.argument("profile")
 @click.argument("folder", type=HERE)
 @click.option(
-    "--package", "package", type=HERE, required=True, help="A package folder, archive or campaign's retained folder."
+    "--package", "package", type=HERE, required=True, help="A package folder, an archive, or a retained folder."
 )
 @as_json
 @example("evidence weights check smollm2-135m ~/models/smollm2 --package archive/h200-smollm2")

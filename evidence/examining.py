@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
+import marshal
 import os
 import signal
 from collections.abc import Callable, Iterable
@@ -32,6 +32,13 @@ def wanted(name: bytes) -> bool:
 def as_findings(refusals: Iterable[Refusal]) -> list[Finding]:
     """Refusals as findings."""
     return [Finding(one.code, one.place, one.found, one.expected) for one in refusals]
+
+
+def faults(name: str, content: bytes) -> list[Finding]:
+    """What stands against a JSON file of a package: how it is written, and the shape that its path gives it."""
+    alone = Examined()
+    alone.take(name, content)
+    return alone.stage.findings
 
 
 class Examined:
@@ -150,7 +157,7 @@ class Aside(Examined):
             said = answer.read()
         if not said:
             raise _ended()
-        facts = json.loads(said)
+        facts = marshal.loads(said)
         self.stage.expected, self.stage.verified, self._judged = facts["counts"]
         self.stage.findings = [Finding(*row) for row in facts["findings"]]
         self.kept, self.tools = facts["kept"], facts["tools"]
@@ -162,7 +169,7 @@ def _ended() -> EvidenceError:
 
 
 def _serve(asked: BinaryIO, answer: int) -> None:
-    """The child: never returns. Judges what comes and says at the end, in JSON, what it found."""
+    """The child: never returns. Judges what comes and says at the end what it found."""
     os.nice(_AFTER)
     try:
         mine = Examined()
@@ -179,13 +186,15 @@ def _serve(asked: BinaryIO, answer: int) -> None:
             "tools": toolsets.current(),
         }
         with os.fdopen(answer, "wb") as out:
-            out.write(json.dumps(said).encode())
+            out.write(marshal.dumps(said))
     finally:
         os._exit(0)
 
 
 @functools.cache
 def _schemas() -> dict[str, Any]:
+    import json
+
     files = shipped.files()
     return {name.partition("/")[2]: json.loads(data) for name, data in files.items() if name.startswith("schemas/")}
 
@@ -220,6 +229,8 @@ def _validator(name: str) -> Any:
 
 def _judge(name: str, value: Any, place: str) -> Iterable[Finding]:
     """Yield what jsonschema says, at most twenty findings a file, each with its JSON pointer."""
+    import json
+
     for count, error in enumerate(_validator(name).iter_errors(value)):
         if count == 20:
             yield Finding("schema-more", place, "more than 20 findings", "none")

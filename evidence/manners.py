@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -117,6 +117,9 @@ class Group(click.Group):
         """Runs a command line and ends the process with its exit code."""
         try:
             ended = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            sys.exit(error.exit_code)
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx else "evidence"
             complain(_plain(error.format_message()), f"see `{path} --help`")
@@ -127,23 +130,26 @@ class Group(click.Group):
         sys.exit(ended if isinstance(ended, int) else 0)
 
     def invoke(self, context: click.Context) -> Any:
-        """Runs the command; the only place where an error becomes words and a code."""
+        """Runs the command."""
         try:
             return super().invoke(context)
-        except EvidenceError as error:
-            complain(error.message, error.hint or f"see `evidence {context.invoked_subcommand} --help`")
-            sys.exit(error.code)
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(1)
-        except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
-            sys.exit(130)
-        except OSError as error:
-            complain(
-                f"{error.filename or 'input'}: {error.strerror or error}", "check that it is there and may be used"
-            )
-            sys.exit(2)
+        except (EvidenceError, OSError, KeyboardInterrupt) as error:
+            end(error, f"{context.command_path} {context.invoked_subcommand}")
+
+
+def end(error: EvidenceError | OSError | KeyboardInterrupt, command: str) -> NoReturn:
+    """Ends the process; the only place where an error becomes words and a code."""
+    if isinstance(error, EvidenceError):
+        complain(error.message, error.hint or f"see `{command} --help`")
+        sys.exit(error.code)
+    if isinstance(error, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    if isinstance(error, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    complain(f"{error.filename or 'input'}: {error.strerror or error}", "check that it is there and may be used")
+    sys.exit(2)
 
 
 def _plain(sentence: str) -> str:

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 if TYPE_CHECKING:
+    from logging import Logger
+
     from tqdm import tqdm
 
-LOG = logging.getLogger("evidence")
+
+def _log() -> Logger | None:
+    """The log, when somebody listens to it (`evidence -v`)."""
+    if "logging" not in sys.modules:  # who listens has loaded it
+        return None
+    import logging
+
+    log = logging.getLogger("evidence")
+    return log if log.isEnabledFor(logging.INFO) else None
+
+
+def _tell(text: str) -> None:
+    log = _log()
+    if log is not None:
+        log.info("%s", text)
 
 
 class Progress:
@@ -26,7 +41,7 @@ class Progress:
         self.title = title
         self.done = 0
         self.bar: tqdm[NoReturn] | None = None
-        if quiet or LOG.isEnabledFor(logging.INFO) or not target.isatty():
+        if quiet or not target.isatty() or _log() is not None:
             return
         from tqdm import tqdm
 
@@ -37,7 +52,7 @@ class Progress:
 
     def phase(self, name: str) -> None:
         """Names what is being done now."""
-        LOG.info("%s", ": ".join(word for word in (self.title, name) if word))
+        _tell(": ".join(word for word in (self.title, name) if word))
         if self.bar is not None:
             self.bar.set_description_str(name)
 
@@ -49,7 +64,7 @@ class Progress:
 
     def say(self, text: str) -> None:
         """A line for a person above the bar; silent in a pipe, as the bar is."""
-        LOG.info("%s", text)
+        _tell(text)
         if self.bar is not None:
             self.bar.write(text, file=self.bar.fp)
 

@@ -5,29 +5,40 @@ from __future__ import annotations
 import json
 import shutil
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from evidence.campaign import Campaign, Case, Comparison, read_campaign
+from evidence.campaign import Campaign, Case, Comparison, Lifecycle, read_campaign
+from evidence.campaign.table import ID
 from evidence.capture.adapters import find_adapter, list_needs, refuse_unsupported
 from evidence.capture.gpu import read_nvml
 from evidence.capture.launch import check_disk, check_setup, write_launch
 from evidence.capture.processes import choose_port
 from evidence.errors import EvidenceError
+from evidence.lifecycle.section import check_section, expand, read_limits
+from evidence.supervisor.config import read_config
 
 TEMPLATE = Path(__file__).parent / "templates" / "campaign"
 RUN_BYTES = 256 << 20
 
 
 def init(folder: Path) -> None:
-    """Writes a commented campaign with one profile of each state, and a README; refuses a folder with files in it."""
+    """Writes a commented campaign with one profile of each state, and a README; refuses a folder with files in it.
+
+    The campaign has the folder's name where that is an id.
+    """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise EvidenceError(
             f"{folder}: found something there, expected a new or an empty folder", "name another folder"
         )
     try:
         shutil.copytree(TEMPLATE, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        name, campaign = folder.resolve().name, folder / "campaign.toml"
+        if ID.fullmatch(name):
+            text = campaign.read_text(encoding="utf-8").replace("my-evaluation", name)
+            campaign.write_text(text, encoding="utf-8")
     except OSError as error:
         raise EvidenceError(f"{folder}: cannot be written ({error.strerror}), expected a writable place") from None
 
@@ -59,6 +70,9 @@ def check(folder: Path) -> list[str]:
             note(comparison.id, check_launch, campaign, case, (comparison.argument, value))
         for message in lacking(campaign, comparison):
             found.setdefault(message, []).append(comparison.id)
+    for entry in campaign.lifecycle.values():
+        if entry.record is None:
+            note(entry.id, check_entry, campaign, entry)
     note("gateway", check_gateway, campaign)
     for message in devices(campaign):
         found.setdefault(message, []).append("devices")
@@ -118,6 +132,20 @@ def lacking(campaign: Campaign, comparison: Comparison) -> Iterator[str]:
         yield f"engine {spec.id} has no tokenize route, expected one for a date-sensitive comparison"
 
 
+def check_entry(campaign: Campaign, entry: Lifecycle) -> None:
+    """That a lifecycle protocol's own keys are in form, its variables set, and its files and programs there."""
+    check_section(entry.id, entry.protocol, entry.settings)
+    read_limits(entry.id, entry.protocol, entry.settings)
+    if "config" in entry.settings:
+        read_config(campaign.folder / entry.settings["config"])
+    for key in ("command", "environment", "url", "models", "hardware", "software"):
+        given = expand(entry.settings.get(key), {"port": "0", "host": "127.0.0.1", "python": sys.executable})
+        if key == "command" and given and shutil.which(given[0]) is None:
+            raise EvidenceError(f"lifecycle {entry.id}: program {given[0]} is not there")
+        if key == "url" and given:
+            check_reachable(f"lifecycle {entry.id}", given)
+
+
 def check_gateway(campaign: Campaign) -> None:
     """That the campaign's gateway can be started, or runs."""
     gateway = campaign.gateway
@@ -134,8 +162,9 @@ def check_reachable(what: str, url: str) -> None:
     parts = urlsplit(url)
     try:
         socket.create_connection((parts.hostname or "127.0.0.1", parts.port or 80), timeout=2).close()
-    except OSError as error:
-        raise EvidenceError(f"{what}: nothing listens at {url} ({error.strerror or error})") from None
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise EvidenceError(f"{what}: nothing listens at {url} ({why})") from None
 
 
 def devices(campaign: Campaign) -> Iterator[str]:

@@ -16,7 +16,6 @@ never run.
 from __future__ import annotations
 
 import gc
-import json
 import os
 import sys
 from pathlib import Path
@@ -25,7 +24,6 @@ from typing import Any
 from evidence import shipped, toolsets
 from evidence.archive import folder, inputs, layout, reader, sums
 from evidence.archive.grammar import SUMS_NAME, Refusal
-from evidence.archive.unpack import unpack
 from evidence.errors import EvidenceError
 from evidence.examining import Aside, Examined, as_findings, wanted
 from evidence.progress import Progress
@@ -50,13 +48,36 @@ def validate(
     Raises `EvidenceError` when something cannot be read at all; whatever is wrong with what was read is a finding.
     """
     if archive.is_dir():
-        raise unreadable(archive, "a folder")
+        raise unreadable(
+            archive,
+            "a folder",
+            "an unpacked package is for `evidence verify`; a retained folder goes with --source-root",
+        )
     return _check(archive, True, source_root, mutation_control, verify_results, quiet)
 
 
 def verify(path: Path, *, mutation_control: str | None = None, quiet: bool = True) -> Validation:
-    """Check a package folder or an archive, and run the trusted verifiers on it. Detached digests may be absent."""
+    """Check a package folder or an archive, and run the trusted verifiers on it. Detached digests may be absent.
+
+    Raises `EvidenceError` for a folder that is no package, and for one that keeps only a part of it.
+    """
+    if path.is_dir():
+        _refuse_others(path)
     return _check(path, False, None, mutation_control, True, quiet)
+
+
+def _refuse_others(path: Path) -> None:
+    """Refuse a folder whose every file would be a finding: none of a package, or the part that a repository retains."""
+    if not any(os.path.lexists(path / name) for name in (SUMS_NAME, "manifest.json")):
+        raise EvidenceError(
+            f"{path}: found neither {SUMS_NAME} nor manifest.json, expected an unpacked package",
+            "name the folder that holds manifest.json, or the .tgz; `evidence check` is for a campaign",
+        )
+    if os.path.lexists(path / "manifest.json") and not os.path.lexists(path / "results"):
+        raise EvidenceError(
+            f"{path}: found no results, expected a complete package",
+            "a retained folder is a part: `evidence validate ARCHIVE --source-root FOLDER` compares it with its archive",
+        )
 
 
 def _check(
@@ -245,6 +266,8 @@ def _run(
     import tempfile
     from concurrent.futures import ThreadPoolExecutor
 
+    from evidence.archive.unpack import unpack
+
     scripts = sorted(shipped.verifiers().glob("verify-*.py"))
     if not scripts:
         raise EvidenceError("found no verifiers, expected verify-*.py among the shipped files", "install again")
@@ -265,6 +288,7 @@ def _run(
 
 
 def _verifier(script: Path, package: Path, scratch: Path, mutation: str | None) -> tuple[Stage, list[dict[str, Any]]]:
+    import json
     import subprocess
 
     stage = Stage(script.name, 1)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from evidence.errors import EvidenceError
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One thing that is wrong: a stable code, the place (path, with line, pointer or byte), found and expected."""
 
     code: str
@@ -21,16 +19,24 @@ class Finding:
         return f"{self.code} {self.place}: {self.found}, expected {self.expected}"
 
 
-@dataclass
 class Stage:
     """One part of a validation: how many things should hold, how many were shown to hold, and what does not."""
 
-    name: str
-    expected: int = 0
-    verified: int = 0
-    findings: list[Finding] = field(default_factory=list)
-    note: str = ""
-    status: int = 0
+    def __init__(
+        self,
+        name: str,
+        expected: int = 0,
+        verified: int = 0,
+        findings: list[Finding] | None = None,
+        note: str = "",
+        status: int = 0,
+    ) -> None:
+        self.name = name
+        self.expected = expected
+        self.verified = verified
+        self.findings = [] if findings is None else findings
+        self.note = note
+        self.status = status
 
     @property
     def exit_code(self) -> int:
@@ -40,14 +46,20 @@ class Stage:
         return int(bool(self.findings) or self.verified != self.expected or not self.expected)
 
 
-@dataclass
 class Validation:
     """Everything that one validation says of the package at `path`."""
 
-    path: str
-    stages: list[Stage] = field(default_factory=list)
-    facts: dict[str, Any] = field(default_factory=dict)
-    mutations: list[dict[str, Any]] = field(default_factory=list)
+    def __init__(
+        self,
+        path: str,
+        stages: list[Stage] | None = None,
+        facts: dict[str, Any] | None = None,
+        mutations: list[dict[str, Any]] | None = None,
+    ) -> None:
+        self.path = path
+        self.stages = [] if stages is None else stages
+        self.facts = {} if facts is None else facts
+        self.mutations = [] if mutations is None else mutations
 
     @property
     def findings(self) -> list[Finding]:
@@ -88,9 +100,9 @@ def _text(validation: Validation) -> str:
         lines.append(f"mutation controls: {killed} of {len(validation.mutations) - inert} killed{aside}")
         for row in validation.mutations:
             if row["verdict"] != "killed":
-                lines.append(
-                    f"  {row['verdict']} {row['verifier']} {row['mutation']}: {row['observed']}, expected {row['expected']}"
-                )
+                observed = " ".join(row["observed"]) or row.get("altered", "nothing")
+                expected = f", expected {row['expected']}" if row["expected"] else ""
+                lines.append(f"  {row['verdict']}: {row['verifier']}: {row['mutation']}: {observed}{expected}")
     lines.append(f"{validation.path}: {validation.verdict}")
     return "\n".join(lines)
 
@@ -108,7 +120,7 @@ def _json(validation: Validation) -> str:
              "exitCode": stage.exit_code, "findings": len(stage.findings)}
             for stage in validation.stages
         ],
-        "findings": [vars(finding) | {"stage": stage.name} for stage in validation.stages for finding in stage.findings],
+        "findings": [finding._asdict() | {"stage": stage.name} for stage in validation.stages for finding in stage.findings],
         "mutations": validation.mutations,
     }  # fmt: skip
     return json.dumps(document, indent=2, sort_keys=True)
@@ -164,6 +176,6 @@ def _escape(text: str, more: str = "") -> str:
     return text
 
 
-def unreadable(path: object, reason: str) -> EvidenceError:
+def unreadable(path: object, reason: str, hint: str) -> EvidenceError:
     """The error for a path that holds nothing to validate."""
-    return EvidenceError(f"{path}: {reason}, expected a package archive (.tgz) or folder", "see `evidence build`")
+    return EvidenceError(f"{path}: {reason}, expected a package archive (.tgz)", hint)

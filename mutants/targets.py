@@ -43,18 +43,28 @@ TARGETS = (
         Target(f"{RULES}{name}.py", (*_edges("comparison", *more), KILLS))
         for name, *more in (
             ("agreement",),
+            ("clocks", "clocks", "attempts"),
             ("comparison",),
             ("launches", "inputs"),
+            ("memory", "clocks", "incomplete"),
             ("protocol",),
+            ("pairing", "incomplete"),
             ("receipts", "incomplete"),
             ("samples",),
+            ("runs",),
             ("settings",),
+            ("settings_clocks",),
             ("settings_index",),
+            ("settings_receipts",),
+            ("settings_samples",),
             ("verdict", "inputs"),
         )
     ),
     Target(RULES + "index.py", (*_edges("attempts", "incomplete", "comparison"), KILLS)),
-    *(Target(f"{RULES}{name}.py", (*_edges("incomplete"), KILLS)) for name in ("aborted", "incomplete", "unfinished")),
+    *(
+        Target(f"{RULES}{name}.py", (*_edges("incomplete"), KILLS))
+        for name in ("aborted", "incomplete", "unfinished", "unfinished_samples")
+    ),
     Target(RULES + "instants.py", (*_edges("attempts", "incomplete", "comparison"), KILLS)),
     *(Target(f"{RULES}{name}.py", (*_edges("attempts"), KILLS)) for name in ("attempt_agreement", "converged")),
     *(

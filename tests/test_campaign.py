@@ -92,7 +92,7 @@ WRONG = {
 def test_what_is_wrong_is_named(tmp_path: Path, name: str) -> None:
     text, place, found, hint = WRONG[name]
     error = refusal(tmp_path, text)
-    assert error.message.startswith("campaign.toml")
+    assert error.message.startswith(str(tmp_path / "campaign.toml"))
     assert place in error.message
     assert found in error.message
     assert hint in error.hint or hint in error.message
@@ -152,25 +152,38 @@ def test_an_environment_variable_is_read_when_it_is_needed(tmp_path: Path, monke
 
 
 def test_a_probe_gives_the_request_and_the_tokens(tmp_path: Path) -> None:
-    (tmp_path / "probe.json").write_text('{"request": {"messages": []}, "expectedTokenIds": [1, 2]}')
+    (tmp_path / "probe.json").write_text(
+        '{"request": {"messages": [{"role": "user", "content": "a"}]}, "expectedTokenIds": [1, 2]}'
+    )
     text = replaced('surface = "native"', 'surface = "native"\nprobe = "probe.json"')
     case = read_campaign(write_campaign(tmp_path, text)).cases["tiny-native"]
     assert case.probe is not None
     assert case.probe.expected_token_ids == (1, 2)
-    assert case.body == b'{"messages": []}'
-    (tmp_path / "probe.json").write_text('{"request": {"messages": []}, "expectedTokenIds": [1, true]}')
+    assert case.body == b'{"messages": [{"content": "a", "role": "user"}]}'
+    (tmp_path / "probe.json").write_text(
+        '{"request": {"messages": [{"role": "user", "content": "a"}]}, "expectedTokenIds": [1, true]}'
+    )
     assert "probe.json without expectedTokenIds" in refusal(tmp_path, text).message
-    (tmp_path / "probe.json").write_text('{"request": {"messages": []}, "request": 1}')
+    (tmp_path / "probe.json").write_text('{"request": {"messages": [{"role": "user", "content": "a"}]}, "request": 1}')
     assert "a duplicate key" in refusal(tmp_path, text).message
 
 
 @pytest.mark.parametrize(
     ("body", "path"),
     [
-        (b'{"messages": []}', "/v1/chat/completions"),
+        (b'{"messages": [{"role": "user", "content": "a"}]}', "/v1/chat/completions"),
         (b'{"prompt": ""}', "/v1/completions"),
         (b'{"input": ""}', "/v1/embeddings"),
     ],
 )
 def test_a_body_tells_its_path(body: bytes, path: str) -> None:
     assert request_path(body) == path
+
+
+def test_a_comparison_of_running_engines_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    text = CAMPAIGN.replace(
+        'adapter = "synthetic"', 'adapter = "command"\nurls = ["http://127.0.0.1:1", "http://127.0.0.1:2"]'
+    )
+    error = refusal(tmp_path, text.replace('snapshot = "synthetic"', 'snapshot = "none"'))
+    assert "whose engine is named by urls" in error.message
+    assert "take the comparison out" in error.hint

@@ -219,6 +219,13 @@ def test_a_run_of_another_campaign(tmp_path: Path) -> None:
     assert not (tmp_path / "dist").exists()
 
 
+def test_runs_of_another_campaign_in_a_folder_of_their_own(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    (world.runs / "other").mkdir()
+    world.compare().rename(world.runs / "other" / "run")
+    refused(build(world), 1, "runs/other: found a folder of run folders, expected a run folder")
+
+
 def test_a_run_under_other_words_of_the_campaign(tmp_path: Path) -> None:
     world = make_world(tmp_path)
     world.compare()

@@ -117,6 +117,14 @@ def test_every_option_is_explained_and_every_command_can_be_quiet_or_tell(name: 
     assert {"--quiet", "--verbose"} <= {flag for one in options for flag in one.opts}
 
 
+def test_the_help_of_verify_says_what_it_does_not_prove() -> None:
+    page = (Path(__file__).parents[1] / "docs/what-this-does-not-prove.md").read_text(encoding="utf-8")
+    said = " ".join(call("verify", "--help").output.split())
+    heads = re.findall(r"(?m)^(\d+\. )\*\*(.+?)\*\*", page)
+    assert len(heads) > 10
+    assert [number + head for number, head in heads if " ".join(f"{number}{head}".split()) not in said] == []
+
+
 def test_version() -> None:
     assert call("--version").output == f"evidence, version {__version__}\n"
 
@@ -145,6 +153,21 @@ def test_an_error_is_two_lines_on_standard_error(words: list[str], found: str, h
     assert first.startswith(f"error: {found}")
     assert second.startswith("hint: ")
     assert hint in second
+
+
+@pytest.mark.parametrize("words", [[], ["weights"], ["lifecycle"]])
+def test_no_command_at_all_is_answered_with_the_help(words: list[str]) -> None:
+    ran = call(*words)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.lower().startswith("usage: ")
+    assert ran.stderr.splitlines()[1:] == call(*words, "--help").stdout.splitlines()[1:]
+
+
+@pytest.mark.parametrize("words", [[], ["weights"], ["lifecycle"]])
+def test_the_list_of_commands_says_whole_sentences(words: list[str]) -> None:
+    rows = call(*words, "--help").stdout.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
+    assert rows
+    assert [row for row in rows if not row.endswith(".") or row.endswith("...")] == []
 
 
 def test_what_the_system_refuses_is_an_error_too(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ from click.testing import CliRunner
 from evidence.cli import main
 from evidence.diff import diff
 from evidence.errors import EvidenceError
-from tests.verifiers.forged_package import Forge, lay
+from tests.verifiers.forged_package import lay, sealed
 
 
 @pytest.fixture(scope="module")
 def old(tmp_path_factory):
-    return lay(Forge().seal(), tmp_path_factory.mktemp("old") / "forged")
+    return lay(sealed(), tmp_path_factory.mktemp("old") / "forged")
 
 
 @pytest.fixture

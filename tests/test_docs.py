@@ -28,7 +28,7 @@ from evidence.campaign.model import ADAPTERS
 from evidence.cli import main
 from evidence.manners import EXIT_CODES
 from tests.archive.packages import lay, publish
-from tests.verifiers.forged_package import Forge, guide
+from tests.verifiers.forged_package import guide, sealed
 from tests.worked_comparison import PAGE, render
 
 ROOT = Path(__file__).parents[1]
@@ -64,7 +64,7 @@ def fences(page: Path) -> Iterator[Fence]:
 
 def demo() -> dict[str, bytes]:
     """The forged package under the name demo, sealed again."""
-    before = Forge().seal()
+    before = sealed()
     files = {
         name: data.replace(b'"forged', b'"demo') if name.endswith(".json") and "/bodies/" not in name else data
         for name, data in before.items()
@@ -110,6 +110,8 @@ def clone(published: Path, tmp_path: Path) -> Path:
     for name in ("dist", "archive"):
         shutil.copytree(published, folder / name)
     shutil.copytree(ROOT / "archive/lifecycle-cpu", folder / "archive/lifecycle-cpu")
+    for path in (ROOT / "archive").glob("llama-cpu-evaluation.*"):
+        shutil.copy(path, folder / "archive")
     for path in published.glob("demo-evaluation.*"):
         shutil.copy(path, folder)
     programs = tmp_path / "bin"

@@ -34,6 +34,13 @@ def test_the_template_lacks_only_what_it_cannot_know(tmp_path: Path) -> None:
     assert "MY_GATED_MODEL" in line
 
 
+@pytest.mark.parametrize(("folder", "name"), [("new", "new"), ("v1.2-a", "v1.2-a"), ("My Runs", "my-evaluation")])
+def test_a_campaign_has_the_name_of_its_folder_where_that_is_an_id(tmp_path: Path, folder: str, name: str) -> None:
+    starting.init(tmp_path / folder)
+    assert read_campaign(tmp_path / folder).name == name
+    assert f"{name}-evaluation.tgz" in (tmp_path / folder / "campaign.toml").read_text()
+
+
 def test_the_template_lies_in_the_package() -> None:
     assert starting.TEMPLATE.is_relative_to(Path(starting.__file__).parent)
 

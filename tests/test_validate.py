@@ -217,6 +217,35 @@ def test_what_cannot_be_read_is_one_clear_error(name, tmp_path):
     assert name in caught.value.message
 
 
+def test_a_folder_goes_to_verify_and_not_to_validate(tmp_path):
+    with pytest.raises(EvidenceError, match=r"a folder, expected a package archive \(\.tgz\)$") as caught:
+        validate.validate(tmp_path)
+    assert "`evidence verify`" in caught.value.hint
+    assert "--source-root" in caught.value.hint
+
+
+def test_what_is_no_package_or_a_part_of_one_is_said_once(retained, trust, tmp_path):
+    """And not by a finding for every file in it."""
+    (tmp_path / "campaign.toml").write_text("")
+    for folder, found, hint in (
+        (tmp_path, "found neither SHA256SUMS nor manifest.json", "`evidence check`"),
+        (retained, "found no results", "--source-root"),
+    ):
+        with pytest.raises(EvidenceError, match=found) as caught:
+            validate.verify(folder)
+        assert (caught.value.code, hint in caught.value.hint) == (2, True)
+
+
+def test_a_control_without_anything_to_forge_is_told_as_that(tmp_path):
+    row = {"verifier": "verify-x.py", "mutation": "damage a copy", "expected": "", "observed": [], "verdict": "inert"}
+    found = validate.Validation(
+        "p", [validate.Stage("members", 1, 1)], {}, [row | {"altered": "nothing of that kind in this package"}]
+    )
+    assert "  inert: verify-x.py: damage a copy: nothing of that kind in this package\n" in found.render("text")
+    found.mutations[0] |= {"expected": "X", "observed": ["a", "b"], "verdict": "survived"}
+    assert "  survived: verify-x.py: damage a copy: a b, expected X\n" in found.render("text")
+
+
 def test_renderers_carry_every_finding_and_are_well_formed(tmp_path):
     path = publish(base.seal({**base.full(), "json.py": b"", "models/tiny.json": b'{"a<&\\"]]>": 1}\n'}), tmp_path)
     found = validate.validate(path)

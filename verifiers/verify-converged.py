@@ -12,6 +12,10 @@ import sys
 sys.dont_write_bytecode = True
 HOME = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [path for path in sys.path if os.path.abspath(path) != HOME] + [HOME]  # a json.py here is never imported
+if sys.version_info < (3, 8) or not os.path.isdir(os.path.join(HOME, "checking")):  # no verdict, and no traceback
+    needs = "verify-converged: needs Python 3.8 or newer (this is %d.%d) and the folder checking beside this file\n"
+    sys.stderr.write(needs % sys.version_info[:2])
+    sys.exit(2)
 
 from checking.command import Verifier, main  # noqa: E402
 from checking.limits import NOT_PROVED  # noqa: E402

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from binascii import hexlify
-from dataclasses import dataclass
 from mmap import mmap
 from struct import Struct
 from typing import NamedTuple
@@ -30,8 +29,7 @@ class Run(NamedTuple):
     end: int  # offset of what follows in the stream
 
 
-@dataclass(frozen=True)
-class Folder:
+class Folder(NamedTuple):
     """What the headers of all plain files in one folder share, for the fast comparison."""
 
     path: bytes  # of the folder, with its final slash
@@ -54,7 +52,7 @@ def folder_of(path: bytes, prefix: bytes, name: bytes) -> Folder:
         return NO_FOLDER  # scripts there have another mode
     front = name[: name.rfind(b"/") + 1]
     bare = grammar.header(prefix, front, 0, 0o644)
-    total = sum(bare) - sum(bare[148:156]) + 8 * 32 - 11 * 48
+    total = int(bare[148:154], 8) - 11 * 48
     # No name of the grammar holds a per cent sign.
     form = front + b"%b" + bare[100:124] + b"%011o" + bare[135:148] + b"%06o\0 " + bare[156:]
     lead, room, shortest = len(front), 100 - len(front), 101 - len(head) if prefix else 1

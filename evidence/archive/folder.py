@@ -26,7 +26,8 @@ def read_folder(
 
     `wanted` and `examine` are those of `read_archive`. Raises `EvidenceError` when the folder cannot be opened.
     """
-    reading = Reading(path.name, top=path.name)
+    reading = Reading(path.name)
+    reading.top = path.name
     try:
         root = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 BLOCK = 512
 MTIME = 315532800
@@ -19,8 +19,7 @@ END = bytes(2 * BLOCK)
 SUMS_NAME = "SHA256SUMS"
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """What a reader will take before it stops; the writer refuses what a reader would."""
 
     members: int = 262_144
@@ -159,10 +158,11 @@ def padding(size: int) -> int:
     return -size % BLOCK
 
 
-@dataclass
 class _Folder:
-    path: bytes
-    children: dict[bytes, tuple[bytes, bool]] = field(default_factory=dict)
+    def __init__(self, path: bytes) -> None:
+        self.path = path
+        self.prefix = path + b"/"
+        self.children: dict[bytes, tuple[bytes, bool]] = {}
 
 
 class Names:
@@ -228,28 +228,29 @@ class Names:
         self.count += count
 
     def _enter(self, name: bytes, head: bytes, place: str) -> None:
-        fault = name_fault(name)
-        if fault is not None:
+        prefix, level = head + b"/", len(self._open)
+        while level and not prefix.startswith(self._open[level - 1].prefix):
+            level -= 1
+        # What lies above the folder that is open was looked at when it was opened.
+        parts = name[len(self._open[level - 1].prefix) if level else 0 :].split(b"/")
+        if level + len(parts) > LIMITS.depth or not all(map(component_fits, parts)) or split(name) is None:
+            fault = name_fault(name)
+            assert fault is not None, "one of its parts does not fit"
             raise Refusal(fault[0], place, fault[1], NAME_RULE)
         if not head:
             raise Refusal("top-folder", place, f"{show(name)} outside a top folder", "one top folder")
-        top = head.split(b"/", 1)[0]
-        if self._open and self._open[0].path != top:
-            raise Refusal(
-                "top-folder", place, f"second top folder {show(top)}", f"everything below {show(self._open[0].path)}"
-            )
+        if self._open and not level:
+            right = f"everything below {show(self._open[0].path)}"
+            raise Refusal("top-folder", place, f"second top folder {show(parts[0])}", right)
         if name <= self._last:
             return  # the caller names the fault; folders are only tracked in order
-        if not self._open:
-            self._open.append(_Folder(top))
-        while not (head + b"/").startswith(self._open[-1].path + b"/"):
-            self._open.pop()
-        while self._open[-1].path != head:
-            parent = self._open[-1]
-            part = head[len(parent.path) + 1 :].split(b"/", 1)[0]
-            self._child(parent, part, True, name, place)
-            self._open.append(_Folder(parent.path + b"/" + part))
-        self._head, self._prefix = head, head + b"/"
+        del self._open[level:]
+        for part in parts[:-1]:
+            if self._open:
+                self._child(self._open[-1], part, True, name, place)
+                part = self._open[-1].prefix + part
+            self._open.append(_Folder(part))
+        self._head, self._prefix = head, prefix
 
     def _child(self, folder: _Folder, part: bytes, is_folder: bool, name: bytes, place: str) -> None:
         folded = part.lower()

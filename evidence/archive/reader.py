@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
-import json
+import marshal
 import mmap
 import os
 import signal
 import stat
 import threading
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,6 @@ _FORK_FROM = 1 << 20
 Examine = Callable[[str, bytes], None]
 
 
-@dataclass
 class Reading:
     """What a package was found to be. Names are below the top folder; digests are lower-case hex.
 
@@ -43,25 +41,26 @@ class Reading:
     `complete` is false. `tgz_sha256` is of the whole file in any case, `tar_sha256` is empty unless complete.
     """
 
-    name: str
-    top: str = ""
-    members: Members = field(default_factory=Members)
-    payload_bytes: int = 0
-    tgz_sha256: str = ""
-    tgz_bytes: int = 0
-    tar_sha256: str = ""
-    tar_bytes: int = 0
-    findings: list[Refusal] = field(default_factory=list)
-    complete: bool = False
+    def __init__(self, name: str, tgz_bytes: int = 0) -> None:
+        self.name = name
+        self.top = ""
+        self.members = Members()
+        self.payload_bytes = 0
+        self.tgz_sha256 = ""
+        self.tgz_bytes = tgz_bytes
+        self.tar_sha256 = ""
+        self.tar_bytes = 0
+        self.findings: list[Refusal] = []
+        self.complete = False
 
 
-@dataclass
 class _Facts:
     """What the inflating side knows once the stream has ended."""
 
-    tgz: str = ""
-    tar: str = ""
-    findings: list[Refusal] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.tgz = ""
+        self.tar = ""
+        self.findings: list[Refusal] = []
 
 
 def open_archive(path: Path) -> int:
@@ -221,7 +220,7 @@ def _beside(handle: int, name: str, size: int, codec: Any, limits: Limits, facts
             yield Piece(slot, memoryview(slot)[:count])
             os.write(say_free, b"f")
         with os.fdopen(os.dup(ready), "rb") as rest:
-            said = json.loads(rest.read())
+            said = marshal.loads(rest.read())
         facts.findings += [Refusal(*row) for row in said["findings"]]
         if said["refusal"]:
             raise Refusal(*said["refusal"])
@@ -237,7 +236,7 @@ def _beside(handle: int, name: str, size: int, codec: Any, limits: Limits, facts
 
 
 def _inflate(slots: list[mmap.mmap], say_ready: int, free: int, frame: Frame) -> None:
-    """The child: never returns. Fills slots in turn and, after a zero, says in JSON how it ended."""
+    """The child: never returns. Fills slots in turn and, after a zero, says how it ended."""
     said: dict[str, Any] = {"refusal": None, "error": None, "findings": []}
     try:
         try:
@@ -248,7 +247,7 @@ def _inflate(slots: list[mmap.mmap], say_ready: int, free: int, frame: Frame) ->
         except OSError as error:
             said["error"] = error.strerror or str(error)
         said["findings"] = [_row(finding) for finding in frame.findings]
-        os.write(say_ready, bytes(4) + json.dumps(said).encode())
+        os.write(say_ready, bytes(4) + marshal.dumps(said))
         os._exit(0)
     finally:
         os._exit(1)

@@ -123,6 +123,8 @@ def check_weights(profile: str, folder: Path, package: Path, *, quiet: bool = Tr
 
 def _digest(path: Path) -> str | None:
     try:
+        if path.exists() and not path.is_file():
+            return None
         with path.open("rb") as file:
             digest = hashlib.sha256()
             while piece := file.read(1 << 20):
@@ -134,11 +136,14 @@ def _digest(path: Path) -> str | None:
 
 def _read(package: Path, name: str) -> str:
     import tarfile  # not above: a build reads no archive
+    import zlib
 
     hint = "gated profiles that never ran and deferred profiles have no checksums"
     try:
         if package.is_dir():
             return (package / name).read_text(encoding="ascii")
+        if package.exists() and not package.is_file():
+            raise EvidenceError(f"{package}: found no regular file, expected a package folder or archive")
         with tarfile.open(package) as archive:
             for member in archive:
                 if member.name.partition("/")[2] == name and member.isreg():
@@ -147,6 +152,7 @@ def _read(package: Path, name: str) -> str:
     except FileNotFoundError:
         if not package.exists():
             raise EvidenceError(f"{package}: not found, expected a package folder or archive") from None
-    except (tarfile.TarError, OSError, EOFError, UnicodeDecodeError) as error:
-        raise EvidenceError(f"{package}: cannot be read ({error}), expected a package folder or archive") from None
+    except (tarfile.TarError, OSError, EOFError, ValueError, zlib.error) as error:
+        said = "no archive" if isinstance(error, tarfile.ReadError) else getattr(error, "strerror", None) or error
+        raise EvidenceError(f"{package}: cannot be read ({said}), expected a package folder or archive") from None
     raise EvidenceError(f"{package}: found no {name}, expected the checksums of a profile", hint)

@@ -61,7 +61,7 @@ def build(campaign_dir: Path, runs: Path, output: Path, *, preparation: bool = F
     campaign = read_campaign(campaign_dir)
     if campaign.status != "FINAL" and not preparation:
         raise EvidenceError(
-            f"{campaign.path.name}: found status {campaign.status}, expected FINAL",
+            f"{campaign.path}: found status {campaign.status}, expected FINAL",
             'set status = "FINAL" in its [campaign] when every run is done, or build a marked preparation artifact with --preparation',
             code=1,
         )

@@ -6,6 +6,7 @@ The result is the same with one process and with many.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 from collections import deque
@@ -25,6 +26,7 @@ from evidence.build.tree import Tree
 from evidence.campaign import Campaign
 from evidence.errors import EvidenceError
 
+LOG = logging.getLogger("evidence")
 FEWEST_RUNS = 4
 MOST_PROCESSES = 8
 Result = Packed | Settled | records.IncompleteEntry | None
@@ -110,6 +112,14 @@ def _pack(campaign: Campaign, machine: Machine, staging: Path, task: Task) -> Ou
         outcome.engines = {event["engine"]: event for event in arms.identity_of(run, campaign)}
     except EvidenceError as error:
         outcome.refusal = error.message, error.hint, error.code
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError) as error:
+        LOG.info("%s", run.id, exc_info=True)
+        said = f"nothing at {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
+        outcome.refusal = (
+            f"{run.folder}: found an event or a receipt out of form ({said:.200}), expected what capture wrote",
+            "the run folder was altered after the capture; it is no evidence any more",
+            1,
+        )
     finally:
         tree.scanner.settle()
         run.forget()

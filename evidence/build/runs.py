@@ -7,9 +7,11 @@ that is out of form is an error, because evidence that somebody repaired is none
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import os
+import re
 import stat
 import sys
 from collections.abc import Mapping
@@ -32,6 +34,7 @@ else:
     import tomli as tomllib
 
 Json = dict[str, Any]
+ALTERED = "the run folder was altered after the capture; it is no evidence any more"
 EMPTY = hashlib.sha256(b"").hexdigest()
 SOURCES = ("bodies", "witness/bodies")
 KINDS = ("comparison", "attempt", "co-residency", "crash", "lora")
@@ -71,7 +74,7 @@ class Run:
         events = _lines(place)
         for number, event in enumerate(events, 1):
             if not isinstance(event.get("event"), str):
-                raise EvidenceError(f"{place}, line {number}: found no event name, expected one", code=1)
+                raise EvidenceError(f"{place}, line {number}: found no event name, expected one", ALTERED, code=1)
         return events
 
     @functools.cached_property
@@ -105,7 +108,7 @@ class Run:
         """(arm, worker) -> receipts in the order in which the exchanges began; they were written as they ended."""
         found = {}
         for path in sorted((self.folder / "witness").glob("*/*.jsonl")):
-            rows = sorted(map(_receipt, _lines(path)), key=attrgetter("sequence"))
+            rows = sorted((_receipt(path, row) for row in _lines(path)), key=attrgetter("sequence"))
             found[path.parent.name, path.stem] = rows
         return found
 
@@ -126,7 +129,7 @@ class Run:
 
 def _lines(path: Path) -> list[Json]:
     """The objects of a JSON-lines file; a last line without its newline was torn and is none."""
-    lines = path.read_bytes().split(b"\n")[:-1]
+    lines = _present(path).split(b"\n")[:-1]
     return classify.read_objects(lines) or [
         _row(f"{path}, line {number}", line) for number, line in enumerate(lines, 1)
     ]
@@ -136,9 +139,9 @@ def _row(place: str, line: bytes) -> Json:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise EvidenceError(f"{place}: found no JSON ({error}), expected one object") from None
+        raise EvidenceError(f"{place}: found no JSON ({error}), expected one object", ALTERED, code=1) from None
     if not isinstance(row, dict):
-        raise EvidenceError(f"{place}: found {type(row).__name__}, expected one object")
+        raise EvidenceError(f"{place}: found {type(row).__name__}, expected one object", ALTERED, code=1)
     return row
 
 
@@ -146,15 +149,27 @@ _RECEIPT = records.keys(records.Receipt)
 _RECEIPT_VALUES = itemgetter(*_RECEIPT)
 
 
-def _receipt(row: Json) -> records.Receipt:
+def _receipt(path: Path, row: Json) -> records.Receipt:
     try:
         values = _RECEIPT_VALUES(row)
     except KeyError:
         values = ()
     if len(values) != len(row):
         odd = sorted(row.keys() ^ set(_RECEIPT))
-        raise EvidenceError(f"receipt {row.get('sequence')}: found or missed the keys {', '.join(odd)}")
+        raise EvidenceError(
+            f"{path}: found receipt {row.get('sequence')} with other keys ({', '.join(odd)}), expected those of the recorder",
+            ALTERED,
+            code=1,
+        )
     return records.Receipt._make(values)
+
+
+def _present(path: Path) -> bytes:
+    """The bytes of a file that must be there. Raises EvidenceError."""
+    data = _read(str(path))
+    if data is None:
+        raise EvidenceError(f"{path}: found no such file, expected what capture wrote", ALTERED, code=1)
+    return data
 
 
 def _read(path: str) -> bytes | None:
@@ -164,11 +179,13 @@ def _read(path: str) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise EvidenceError(f"{path}: cannot be read ({error.strerror}), expected a regular file", code=1) from None
+        raise EvidenceError(
+            f"{path}: cannot be read ({error.strerror}), expected a regular file", ALTERED, code=1
+        ) from None
     try:
         facts = os.fstat(handle)
         if not stat.S_ISREG(facts.st_mode):
-            raise EvidenceError(f"{path}: found no regular file, expected a body", code=1)
+            raise EvidenceError(f"{path}: found no regular file, expected one", ALTERED, code=1)
         data = os.read(handle, facts.st_size)
         while len(data) < facts.st_size and (piece := os.read(handle, facts.st_size - len(data))):
             data += piece
@@ -200,7 +217,7 @@ class Store:
             if found != digest:
                 raise EvidenceError(
                     f"{source}/{digest}: found content with SHA-256 {found}, expected that of its name",
-                    "the run folder was altered after the capture; it is no evidence any more",
+                    ALTERED,
                     code=1,
                 )
             if digest not in self.owners:
@@ -240,16 +257,27 @@ def find_runs(runs: Path, campaign: Campaign) -> list[Run]:
 def _read_run(folder: Path, campaign: Campaign) -> Run:
     place = folder / "run.json"
     try:
-        head = orjson.loads(place.read_bytes())
-        identity = {key: str(head[key]) for key in ("run", "campaign", "campaignSha256", "name", "kind", "startedAt")}
-    except OSError as error:
+        content = _read(str(place))
+        if content is None:
+            if any(folder.glob("*/run.json")):
+                raise EvidenceError(
+                    f"{folder}: found a folder of run folders, expected a run folder",
+                    f"give each campaign a folder of runs of its own: --runs {folder}, or another without it",
+                    code=1,
+                )
+            raise EvidenceError(
+                f"{place}: found no such file, expected what capture wrote first",
+                "keep only run folders in the folder given with --runs",
+                code=1,
+            )
+        identity = _identity(orjson.loads(content))
+    except (ValueError, KeyError, TypeError) as error:
+        said = f"nothing at {error}" if isinstance(error, KeyError) else error
         raise EvidenceError(
-            f"{place}: cannot be read ({error.strerror}), expected what capture wrote first",
-            "keep only run folders in the folder given with --runs",
+            f"{place}: found no run description ({said}), expected that of capture",
+            "keep only run folders in the folder given with --runs, as capture left them",
             code=1,
         ) from None
-    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise EvidenceError(f"{place}: found no run description ({error}), expected that of capture", code=1) from None
     if identity["campaign"] != campaign.name:
         raise EvidenceError(
             f"{place}: found a run of campaign {identity['campaign']!r}, expected {campaign.name!r}",
@@ -265,13 +293,31 @@ def _read_run(folder: Path, campaign: Campaign) -> Run:
     if identity["campaignSha256"] != campaign.sha256:
         _check_same(folder, identity["name"], campaign)
     elif campaign.kind(identity["name"]) != identity["kind"]:
-        raise EvidenceError(f"{place}: found kind {identity['kind']!r}, expected {campaign.kind(identity['name'])!r}")
+        raise EvidenceError(
+            f"{place}: found kind {identity['kind']!r}, expected {campaign.kind(identity['name'])!r}", ALTERED, code=1
+        )
     return Run(folder, identity["run"], identity["name"], identity["kind"], identity["startedAt"], _run_ended(folder))
+
+
+INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+HASH = re.compile(r"[0-9a-f]{64}")
+
+
+def _identity(head: Any) -> dict[str, str]:
+    """What run.json says. Raises ValueError, KeyError or TypeError where it is none that capture wrote."""
+    identity = {key: head[key] for key in ("run", "campaign", "campaignSha256", "name", "kind", "startedAt")}
+    for key, value in identity.items():
+        form = {"startedAt": INSTANT, "campaignSha256": HASH}.get(key)
+        if not isinstance(value, str) or (form is not None and not form.fullmatch(value)):
+            raise ValueError(f"{key} is {value!r:.60}")
+    return identity
 
 
 def _run_ended(folder: Path) -> Json | None:
     """The `run-ended` event, which is the last line of a journal that has one."""
     try:
+        if not (folder / "journal.jsonl").is_file():
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
         with (folder / "journal.jsonl").open("rb") as journal:
             journal.seek(max(0, journal.seek(0, 2) - 4096))
             lines = journal.read().split(b"\n")
@@ -296,7 +342,7 @@ def _check_same(folder: Path, name: str, campaign: Campaign) -> None:
     source = folder / "campaign.toml"
     try:
         then = tomllib.loads(source.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise EvidenceError(f"{source}: found no campaign ({error}), expected the one of the capture", code=1) from None
     now = tomllib.loads(campaign.content.decode("utf-8"))
     changed = [
@@ -315,7 +361,9 @@ def _check_same(folder: Path, name: str, campaign: Campaign) -> None:
 
 
 def _table(document: Mapping[str, Any], table: str, key: str) -> Any:
-    return next((entry for entry in document.get(table, []) if entry.get("id") == key), None)
+    entries = document.get(table, [])
+    listed = entries if isinstance(entries, list) else []
+    return next((entry for entry in listed if isinstance(entry, dict) and entry.get("id") == key), None)
 
 
 def _dependencies(document: Mapping[str, Any], name: str) -> list[tuple[str, str]]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from evidence.archive.grammar import SUMS_NAME
 from evidence.build.archive import Content, Piece, unwritable
 from evidence.build.privacy import Scanner
+from evidence.examining import faults
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Tree:
     payload_bytes: int = 0
 
     def add(self, path: str, data: bytes, *, trusted: bool = False, free: bytes | None = None) -> str:
-        """Stage one file and return its hash.
+        """Stage one file and return its hash. JSON that does not fit its schema is a reason against the package.
 
         `trusted`: bytes pinned by this project, or searched already. `free` is that of `Scanner.scan`.
         """
@@ -60,6 +61,8 @@ class Tree:
             self.refusals.append(f"{path}: found a second file of this name, expected one")
         if not trusted:
             self.scanner.scan(path, data, free=free)
+            if path.endswith(".json"):
+                self.refusals += [str(fault) for fault in faults(path, data)]
         self.payload_bytes += len(data)
         if trusted:
             self.files[path] = (digest, data)

@@ -26,6 +26,7 @@ from evidence.campaign.model import (
     Recipe,
     Role,
     expanded,
+    placeholders,
 )
 from evidence.campaign.reading import read_campaign
 from evidence.campaign.request import request_path
@@ -60,6 +61,7 @@ __all__ = [
     "Table",
     "expanded",
     "nearest",
+    "placeholders",
     "read_campaign",
     "request_path",
 ]

@@ -259,7 +259,7 @@ class Campaign:
             return self.lifecycle[name].protocol
         known = [*self.comparisons, *self.cases, *self.lifecycle]
         raise EvidenceError(
-            f"{self.path.name}: found no case, comparison or lifecycle {name!r}, expected one of its ids",
+            f"{self.path}: found no case, comparison or lifecycle {name!r}, expected one of its ids",
             nearest(name, known),
         )
 
@@ -267,6 +267,11 @@ class Campaign:
         """Where the model's files are, `{env:NAME}` read; None when nothing is named or the variable is not set."""
         named = profile.model or engine.model
         return None if named is None else expanded(named)
+
+
+def placeholders(word: str) -> list[str]:
+    """The names that stand in braces in a word of a command; braces around anything else are text."""
+    return re.findall(r"\{([a-z][a-z_0-9]*)\}", word)
 
 
 def expanded(text: str) -> str | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date as Date
+from ipaddress import IPv6Address
 
 from evidence.campaign.model import (
     ADAPTERS,
@@ -27,9 +29,13 @@ from evidence.campaign.model import (
     Profile,
     Recipe,
     Role,
+    placeholders,
 )
 from evidence.campaign.request import parsed, read_body, read_case_body, read_probe, unstreamed
-from evidence.campaign.table import Table, nearest
+from evidence.campaign.table import VARIABLE, Table, nearest, shown
+
+PLACES = ("listen_port", "worker_1", "worker_2", "python", "folder")
+"""What may stand in braces in a gateway's command."""
 
 
 def read_profile(table: Table) -> Profile:
@@ -46,10 +52,12 @@ def read_profile(table: Table) -> Profile:
             "a revision, or a revision_reason why none was established",
             "name the commit whose files these are",
         )
-    artifacts = []
+    artifacts: list[Artifact] = []
     for part in table.tables("artifacts"):
         part.place = f"{table.place}, {part.place}"
         artifact = Artifact(part.text("path"), part.hash("sha256"), part.integer("bytes"))
+        if artifact.path in {one.path for one in artifacts}:
+            raise part.error("path", f"{artifact.path!r} a second time", "each file of the model once")
         part.end()
         artifacts.append(artifact)
     index = table.optional_file("source_index")
@@ -77,8 +85,8 @@ def read_engine(table: Table) -> EngineSpec:
         identity.append(Identity(part.text("name"), part.text("value"), part.optional_hash("sha256")))
         part.end()
     engine = EngineSpec(
-        table.id(), table.choice("adapter", ADAPTERS), table.text("version"), table.texts("program", ()),
-        table.optional_text("model"), table.texts("urls", ()), table.mapping("environment"), table.texts("arguments", ()),
+        table.id(), table.choice("adapter", ADAPTERS), table.text("version"), table.program("program"),
+        table.optional_text("model"), table.texts("urls", ()), table.variables("environment"), table.texts("arguments", ()),
         table.seconds("ready_timeout_seconds", 120.0), table.choice("snapshot", SOURCES, "none"),
         table.optional_folder("registry"), tuple(identity),
     )  # fmt: skip
@@ -93,19 +101,46 @@ def read_engine(table: Table) -> EngineSpec:
     return engine
 
 
-def check_url(table: Table, key: str, url: str) -> None:
-    """A plain HTTP address: `http://host[:port]`, with `{listen_port}` allowed as the port."""
-    if not re.fullmatch(r"http://(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(:(\d{1,5}|\{listen_port\}))?/?", url):
+LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+URL = re.compile(rf"http://(?:\[([0-9a-fA-F:]+)\]|{LABEL}(?:\.{LABEL})*)(?::(\d{{1,5}}|\{{listen_port\}}))?/?")
+
+
+def check_url(table: Table, key: str, url: str, *, chosen: bool = False) -> None:
+    """A plain HTTP address: `http://host[:port]`; when the port is `chosen` by the runner, `{listen_port}` stands for it."""
+    found = URL.fullmatch(url)
+    port = found[2] if found is not None else None
+    sound = found is not None and (found[1] is None or is_ipv6(found[1])) and len(url) <= 253
+    if port == "{listen_port}" and not chosen:
+        raise table.error(key, repr(url), "a port, because it runs already: nothing is started that would be given one")
+    if not sound or (port is not None and port.isdigit() and not 0 < int(port) <= 65535):
         raise table.error(key, repr(url), "an address of the form http://host:port")
+
+
+def is_ipv6(text: str) -> bool:
+    """Whether that is an IPv6 address."""
+    try:
+        IPv6Address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def read_gateway(table: Table) -> GatewaySpec:
     table.place = "[gateway]"
     gateway = GatewaySpec(
-        table.text("name"), table.texts("command", ()), table.text("url"), table.optional_file("config"),
+        table.text("name"), table.program("command"), table.text("url"), table.optional_file("config"),
         table.optional_hash("sha256"), table.optional_text("source_commit"), table.optional_text("reason"),
     )  # fmt: skip
-    check_url(table, "url", gateway.url)
+    check_url(table, "url", gateway.url, chosen=bool(gateway.command))
+    known = [*PLACES, *(["config"] if gateway.config is not None else [])]
+    for position, word in enumerate(gateway.command):
+        for name in placeholders(word):
+            if name not in known:
+                raise table.error(
+                    f"command[{position}]",
+                    f"the placeholder {{{name}}}",
+                    "one of " + ", ".join(f"{{{one}}}" for one in known),
+                )
     table.end()
     return gateway
 
@@ -151,9 +186,12 @@ def read_comparison(table: Table, cases: Mapping[str, Case], engines: Mapping[st
         )
     if engines[case.engine].urls:
         raise table.error(
-            "case", f"{case.id!r}, whose engine is named by urls", "an engine that can be started with each setting"
-        )
+            "case", f"{case.id!r}, whose engine is named by urls", "an engine that can be started with each setting",
+            "take the comparison out: attempts can be captured; or let the engine be started, by `program` instead of `urls`",
+        )  # fmt: skip
     kind, argument = table.choice("kind", KINDS), table.text("argument")
+    if argument.startswith("ENV:") and not VARIABLE.fullmatch(argument[4:]):
+        raise table.error("argument", repr(argument), "ENV: and the name of an environment variable")
     baseline, candidate = table.text("baseline"), table.text("candidate")
     if baseline == candidate:
         raise table.error("candidate", repr(candidate), "another value than the baseline's")
@@ -170,12 +208,16 @@ def read_comparison(table: Table, cases: Mapping[str, Case], engines: Mapping[st
     request = parsed(table, "body", "body", body)
     if "messages" not in request:
         raise table.error("body", "a request without messages", "a chat completion request")
-    for key in ("temperature", "max_tokens"):
-        if isinstance(request.get(key), bool) or not isinstance(request.get(key), (int, float)):
-            raise table.error("body", f"a request without {key}", "temperature and max_tokens fixed in the body")
+    for key, kinds, least in (("temperature", (int, float), 0), ("max_tokens", (int,), 1)):
+        value = request.get(key)
+        if isinstance(value, bool) or not isinstance(value, kinds) or value < least:
+            found = f"{key} {shown(value)}" if key in request else f"a request without {key}"
+            raise table.error(
+                "body", found, "temperature (at least 0) and max_tokens (an integer, at least 1) fixed in the body"
+            )
     if request.get("stream") is not True:
         raise table.error("body", "a request that does not stream", '"stream": true, because TTFT is measured')
-    native = read_body(table, "native_body") if "native_body" in table.content else unstreamed(request)
+    native = read_body(table, "native_body") if "native_body" in table.content else unstreamed(table, request)
     table.asked.add("native_body")
     if parsed(table, "native_body", "native_body", native).get("stream", False) is not False:
         raise table.error(
@@ -185,7 +227,7 @@ def read_comparison(table: Table, cases: Mapping[str, Case], engines: Mapping[st
     date = None
     if dated is not None:
         date = dated.text("comparison_date")
-        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", date):
+        if not is_date(date):
             raise dated.error("comparison_date", repr(date), "a date as YYYY-MM-DD")
         dated.end()
     devices = table.texts("devices", ("0", "1"))
@@ -198,6 +240,14 @@ def read_comparison(table: Table, cases: Mapping[str, Case], engines: Mapping[st
     )  # fmt: skip
 
 
+def is_date(text: str) -> bool:
+    """Whether that is a day of the calendar, as YYYY-MM-DD."""
+    try:
+        return re.fullmatch(r"\d{4}-\d{2}-\d{2}", text) is not None and bool(Date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
 def read_recipe(table: Table, cases: Mapping[str, Case], comparisons: Mapping[str, Comparison]) -> Recipe:
     identifier, case = table.id(), table.reference("case", cases, "a case")
     modes = table.choices("modes", SURFACES)
@@ -205,7 +255,7 @@ def read_recipe(table: Table, cases: Mapping[str, Case], comparisons: Mapping[st
     table.asked.add("comparison")
     if not modes:
         raise table.error("modes", "an empty list", "at least one of " + ", ".join(SURFACES))
-    return Recipe(identifier, case, modes, comparison, table.text("scope"), table.mapping("environment"))
+    return Recipe(identifier, case, modes, comparison, table.text("scope"), table.variables("environment"))
 
 
 def read_prefill_decode(

@@ -29,6 +29,7 @@ from evidence.campaign.parts import (
 )
 from evidence.campaign.table import Table, shown
 from evidence.errors import EvidenceError
+from evidence.inputs import decode, read_input
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -41,20 +42,17 @@ Item = TypeVar("Item")
 def read_campaign(path: Path) -> Campaign:
     """Reads and checks a campaign file, or the `campaign.toml` of a folder."""
     source = path / "campaign.toml" if path.is_dir() else path
+    content = read_input(source, "a campaign file", "`evidence init DIR` writes one")
+    text = decode(source, content, "TOML")
     try:
-        content = source.read_bytes()
-    except OSError as error:
+        document = tomllib.loads(text)
+    except RecursionError:
         raise EvidenceError(
-            f"{source}: cannot be read ({error.strerror}), expected a campaign file", "`evidence init DIR` writes one"
+            f"{source}: found lists or tables nested beyond reading, expected TOML",
+            "nothing here nests deeper than five",
         ) from None
-    try:
-        document = tomllib.loads(content.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise EvidenceError(f"{source.name}: found bytes that are not UTF-8 at {error.start}, expected TOML") from None
-    except tomllib.TOMLDecodeError as error:
-        raise EvidenceError(
-            f"{source.name}: found no valid TOML: {str(error).lower()}", _quoted(content.decode("utf-8"), str(error))
-        ) from None
+    except ValueError as error:  # TOMLDecodeError, and what Python says of an integer of more than 4300 digits
+        raise EvidenceError(f"{source}: found no valid TOML: {str(error).lower()}", _quoted(text, str(error))) from None
     top = Table(source, "top level", document)
     if top.integer("schema_version", least=0) != 1:
         raise top.error(
@@ -69,6 +67,10 @@ def _quoted(text: str, error: str) -> str:
     """The line that a TOML error speaks of, as a hint."""
     place = re.search(r"at line (\d+)", error)
     lines = text.splitlines()
+    if text.startswith("\ufeff"):
+        return "it begins with a byte order mark; save it as UTF-8 without one"
+    if "digits" in error:
+        return "an integer here has at most sixteen digits"
     if place is None or int(place[1]) > len(lines):
         return "a string, a list or a table that was opened is not closed"
     return f"line {place[1]} reads: {shown(lines[int(place[1]) - 1].strip())}"
@@ -111,7 +113,7 @@ def by_id(top: Table, key: str, read: Callable[[Table], Item]) -> dict[str, Item
         item = read(table)
         table.end()
         if identifier in found:
-            raise table.error("id", f"{identifier!r} a second time", "each id once")
+            raise table.error("id", f"{identifier!r} a second time", "each id once", "give one of the two another id")
         found[identifier] = item
     return found
 

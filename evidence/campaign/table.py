@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import math
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -19,6 +19,10 @@ from evidence.errors import EvidenceError
 
 ID = re.compile(r"[a-z0-9][a-z0-9.-]{0,62}")
 HASH = re.compile(r"[0-9a-f]{64}")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that turn the direction of a text, so that it reads otherwise than it is."""
+SHOWN = 120
 
 
 @dataclass(frozen=True)
@@ -59,8 +63,9 @@ class Table:
         self.asked: set[str] = set()
 
     def error(self, key: str, found: str, expected: str, hint: str = "") -> EvidenceError:
-        """The refusal for `key`: file, table and key, found, expected."""
-        return EvidenceError(f"{self.source.name}, {self.place}, {key}: found {found}, expected {expected}", hint)
+        """The refusal for `key`: file, table and key, found, expected; whatever the campaign says, on one line."""
+        place = plain(f"{self.source}, {self.place}, {cut(key)}")
+        return EvidenceError(f"{place}: found {plain(cut(found))}, expected {expected}", plain(cut(hint)))
 
     def take(self, key: str, kind: type | tuple[type, ...], expected: str) -> Any:
         """The value of `key` if it is there and of that type, None if it is not there."""
@@ -129,17 +134,17 @@ class Table:
         value = self.take(key, int, expected)
         value = self.needed(key, default if value is None else value, expected)
         if not least <= value <= most:
-            raise self.error(key, str(value), expected)
+            raise self.error(key, shown(value), expected)
         return int(value)
 
     def seconds(self, key: str, default: float, *, most: float = 86400.0) -> float:
         """A duration: a finite number above 0."""
         expected = f"seconds above 0 and at most {most:g}"
         value = self.take(key, (int, float), expected)
-        number = float(default if value is None else value)
-        if not math.isfinite(number) or not 0 < number <= most:
+        number = default if value is None else value
+        if not 0 < number <= most:  # of integers as they are: one of 400 digits is no float
             raise self.error(key, shown(value), expected)
-        return number
+        return float(number)
 
     def texts(self, key: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
         """A list of strings (empty ones allowed: a command line may hold one)."""
@@ -176,6 +181,25 @@ class Table:
                 raise self.error(f"{key}.{name}", shown(item), "a string")
         return dict(value)
 
+    def variables(self, key: str) -> dict[str, str]:
+        """A table of environment variables to their values."""
+        values = self.mapping(key)
+        for name in values:
+            if not VARIABLE.fullmatch(name):
+                raise self.error(
+                    key,
+                    f"the name {shown(name)}",
+                    "names of letters, digits and underscores, none beginning with a digit",
+                )
+        return values
+
+    def program(self, key: str) -> tuple[str, ...]:
+        """A command, or nothing: its first word names a program."""
+        words = self.texts(key, ())
+        if words and not words[0].strip():
+            raise self.error(f"{key}[0]", shown(words[0]), "the name of a program")
+        return words
+
     def hash(self, key: str) -> str:
         return str(self.needed(key, self.optional_hash(key), "64 lower-case hex digits"))
 
@@ -199,7 +223,9 @@ class Table:
                 raise self.error(f"{key}[{position}]", shown(item), "a table")
             label = item.get("id", item.get("name", item.get("path")))
             found.append(
-                Table(self.source, f"[[{key}]] " + (repr(label) if isinstance(label, str) else str(position + 1)), item)
+                Table(
+                    self.source, f"[[{key}]] " + (shown(label) if isinstance(label, str) else str(position + 1)), item
+                )
             )
         return found
 
@@ -215,7 +241,10 @@ class Table:
         path = self.inside(key, name)
         if not path.is_file():
             raise self.error(key, f"no file {name}", f"a file in {self.folder}", "add the file or correct its name")
-        content = path.read_bytes()
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise self.error(key, f"{name}, which cannot be read ({error.strerror})", "a file that can be") from None
         return RetainedFile(PurePosixPath(name).as_posix(), path, hashlib.sha256(content).hexdigest(), len(content))
 
     def optional_folder(self, key: str) -> str | None:
@@ -233,8 +262,14 @@ class Table:
         path = self.folder / name
         if pure.is_absolute() or ".." in pure.parts or "\\" in name:
             raise self.error(key, repr(name), "a relative path inside the campaign folder, without ..")
-        if not path.resolve().is_relative_to(self.folder.resolve()):
-            raise self.error(key, f"{name!r}, which leads out of the campaign folder", "a path inside it")
+        try:
+            path.exists()  # says of a name that is too long what `resolve` leaves to whoever opens it
+            real = path.resolve()
+        except (OSError, RuntimeError) as error:
+            why = getattr(error, "strerror", None) or "a link that leads to itself"
+            raise self.error(key, f"{shown(name)}, which cannot be looked up ({why})", "a path inside it") from None
+        if not real.is_relative_to(self.folder.resolve()):
+            raise self.error(key, f"{shown(name)}, which leads out of the campaign folder", "a path inside it")
         return path
 
     def end(self) -> None:
@@ -244,10 +279,24 @@ class Table:
 
 
 def _is_line(value: str) -> bool:
-    return bool(value.strip()) and not any(ord(c) < 32 for c in value)
+    """Whether there is something to see in it, and nothing that breaks the line or turns its direction."""
+    seen = any(c.isprintable() and not c.isspace() for c in value)
+    return seen and not any(unicodedata.category(c) in ("Cc", "Zl", "Zp") or c in TURNS for c in value)
 
 
 def shown(value: Any) -> str:
     """A value as a message shows it, cut to what fits on a line."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    try:
+        return cut(repr(value), 60)
+    except ValueError:  # Python writes no integer of more than 4300 digits
+        return "a number of thousands of digits"
+
+
+def cut(text: str, most: int = SHOWN) -> str:
+    """At most that many characters of a text."""
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def plain(text: str) -> str:
+    """A text on one line, with what is not to be seen as escapes."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

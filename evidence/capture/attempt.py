@@ -46,7 +46,7 @@ class Outcome:
     message: str | None = None
 
 
-async def run_attempt(campaign: Campaign, case: Case, journal: Journal, watch: Watch, progress: Progress) -> str:
+async def run_attempt(campaign: Campaign, case: Case, journal: Journal, watch: Watch, progress: Progress) -> Outcome:
     """Carries the attempt out and journals its outcome, which is returned. Raises Aborted when there is none."""
     topology = Topology(journal, watch, campaign, case, "attempt", case.devices)
     attempt = Attempt(case, topology, Recorder(journal, None, None), progress)
@@ -64,7 +64,7 @@ async def run_attempt(campaign: Campaign, case: Case, journal: Journal, watch: W
         found = Outcome("NATIVE_FAILURE", end.reason, end.message)
     message = None if found.message is None else hide_private(found.message)
     journal.write("outcome", outcome=found.outcome, reason=found.reason, message=message)
-    return found.outcome
+    return Outcome(found.outcome, found.reason, message)
 
 
 class Attempt:

@@ -8,7 +8,6 @@ import contextlib
 import hashlib
 import json
 import shutil
-import string
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from evidence.campaign import placeholders
 from evidence.capture.processes import Exit, Process, choose_port, own_module, read_tail, start_process
 from evidence.errors import EvidenceError
 
@@ -124,7 +124,8 @@ async def _start_command(spec: GatewaySpec, workers: Sequence[str], log_path: Pa
 
 def _write_config(template: Path, target: Path, values: dict[str, str]) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(fill(template.read_text(), values, sparing=True))
+    text = template.read_text(encoding="utf-8", errors="surrogateescape")  # whatever it is written in stays as it is
+    target.write_text(fill(text, values, sparing=True), encoding="utf-8", errors="surrogateescape")
     return target.resolve()
 
 
@@ -141,8 +142,8 @@ def fill(text: str, values: dict[str, str], *, sparing: bool = False) -> str:
     """Put `values` in the place of their {names}; other braces stay when `sparing`, else an unknown name is an error."""
     for name, value in values.items():
         text = text.replace("{" + name + "}", value)
-    if not sparing:
-        unknown = [name for _, name, _, _ in string.Formatter().parse(text) if name] if "{" in text else []
+    if not sparing:  # what a campaign says is looked into when it is read
+        unknown = placeholders(text)
         if unknown:
             known = ", ".join("{" + name + "}" for name in values)
             raise EvidenceError(f"gateway: unknown placeholder {{{unknown[0]}}}", f"known here: {known}")

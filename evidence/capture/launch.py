@@ -115,7 +115,7 @@ def write_launch(
     """
     adapter = find_adapter(spec.adapter)
     model = model if model is not None else spec.model and _expand(spec.model, f"engine {spec.id}: model")
-    model = model and str(Path(model).expanduser()) if model and model.startswith("~") else model
+    model = model and _at_home(model, spec.id)
     python, synthetic_variables = own_module("evidence.capture.synthetic")
     real = {"port": str(port), "host": HOST, "model": model or "", "device": device, "alias": worker,
             "python": sys.executable, "model_name": Path(model or "").name}  # fmt: skip
@@ -167,6 +167,16 @@ def write_launch(
         | (synthetic_variables if spec.adapter == "synthetic" and not spec.program else {}),
         Path(model).parent if adapter.from_model_parent and model and Path(model).is_dir() else None,
     )
+
+
+def _at_home(model: str, engine: str) -> str:
+    """A model's place with the home directory in the place of `~`."""
+    try:
+        return str(Path(model).expanduser()) if model.startswith("~") else model
+    except RuntimeError:
+        raise EvidenceError(
+            f"engine {engine}: model: found {model!r}, expected a home directory that is known"
+        ) from None
 
 
 def _fill(word: str, values: Mapping[str, str]) -> str:

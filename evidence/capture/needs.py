@@ -29,7 +29,7 @@ def refuse_campaign(campaign: Campaign, name: str) -> None:
     try:
         refuse_unsupported(engine.adapter, needs, arguments)
     except EvidenceError as problem:
-        raise EvidenceError(f"{campaign.path.name}: {name}: {problem.message}", problem.hint) from None
+        raise EvidenceError(f"{campaign.path}: {name}: {problem.message}", problem.hint) from None
 
 
 def describe_adapters() -> str:

@@ -44,7 +44,7 @@ PER_ARM = WORKERS + RR_WARM + MAIN
 
 @dataclass(frozen=True)
 class CaptureResult:
-    """The run folder, whether it is complete, and why not (code and message); for an attempt its outcome."""
+    """The run folder, whether it is complete, and why not (code and message); for an attempt its outcome and what bears it."""
 
     run: Path
     complete: bool
@@ -79,7 +79,7 @@ def capture_lifecycle(campaign: Campaign, entry: Lifecycle, runs: Path) -> Captu
     """Carries out a lifecycle protocol, which keeps a run folder of its own form; a record is made of it afterwards."""
     if entry.record is not None:
         raise EvidenceError(
-            f"{campaign.path.name}: lifecycle {entry.id!r} names the ready record {entry.record.name}, expected one to run",
+            f"{campaign.path}: lifecycle {entry.id!r} names the ready record {entry.record.name}, expected one to run",
             "take `record` out to capture it again",
         )
     outcome = run_section(entry.id, entry.protocol, entry.settings, campaign.folder, runs)
@@ -90,17 +90,17 @@ def refuse_case(campaign: Campaign, case: Case) -> None:
     """Refuses a case that there is nothing to attempt of."""
     if campaign.profiles[case.profile].state == "deferred":
         raise EvidenceError(
-            f"{campaign.path.name}: the profile {case.profile!r} of case {case.id!r} is deferred, expected one that may run",
+            f"{campaign.path}: the profile {case.profile!r} of case {case.id!r} is deferred, expected one that may run",
             "its outcome is USER_DEFERRED without an attempt; change the state to run it",
         )
     if case.surface == "native-pd":
         raise EvidenceError(
-            f"{campaign.path.name}: case {case.id!r} is on surface native-pd, expected native, rr or exact",
+            f"{campaign.path}: case {case.id!r} is on surface native-pd, expected native, rr or exact",
             "native prefill/decode is reviewed by hand: describe it in [[prefill_decode]]",
         )
     if case.surface == "exact" and case.probe is None:
         raise EvidenceError(
-            f"{campaign.path.name}: case {case.id!r} is on surface exact without a probe, expected `probe = FILE`",
+            f"{campaign.path}: case {case.id!r} is on surface exact without a probe, expected `probe = FILE`",
             'a probe file holds {"request": {..}, "expectedTokenIds": [..]}',
         )
 
@@ -116,7 +116,8 @@ async def carry_out(campaign: Campaign, name: str, kind: str, journal: Journal, 
             if comparison is not None:
                 await Session(campaign, comparison, journal, watch, progress).run()
             else:
-                outcome = await run_attempt(campaign, campaign.cases[name], journal, watch, progress)
+                ended = await run_attempt(campaign, campaign.cases[name], journal, watch, progress)
+                outcome, message = ended.outcome, ended.message and f"{ended.reason}, {ended.message}"
         except (Aborted, DiskFull) as end:
             reason = end.reason if isinstance(end, Aborted) else "DISK_FULL"
             message = hide_private(end.message)

@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evidence.campaign.table import ID
 from evidence.errors import EvidenceError
+from evidence.inputs import read_input
 from evidence.lifecycle.describe import TITLES, describe
 from evidence.lifecycle.events import NAME, parse_events
 from evidence.lifecycle.summarize import derive
@@ -60,19 +64,31 @@ def summarize(runs: Sequence[Path], output: Path, title: str = "") -> Path:
         raise EvidenceError(f"{output}: found something there, expected a new folder", "name another --output")
     experiments, files, days, titles = [], dict[str, bytes](), list[str](), list[str]()
     for run in runs:
+        hint = "name the folder that a lifecycle run left"
+        raw, manifest, told = (
+            read_input(run / name, "what a lifecycle run left", hint) for name in (NAME, MANIFEST, ABOUT)
+        )
         try:
-            raw, manifest, about = (
-                (run / NAME).read_bytes(),
-                (run / MANIFEST).read_bytes(),
-                json.loads((run / ABOUT).read_bytes()),
-            )
-        except (OSError, ValueError) as error:
+            about = json.loads(told)
+        except (ValueError, RecursionError) as error:
             raise EvidenceError(
-                f"{run}: cannot be read as a run: {error}", "name the folder that a lifecycle run left"
+                f"{run / ABOUT}: found no JSON ({error}), expected what a lifecycle run left", hint
             ) from None
         events = parse_events(raw, str(run / NAME))
-        derived = derive(events)
-        experiment = describe(about, events, derived, read_manifest(manifest))
+        try:
+            if not ID.fullmatch(about["id"]):
+                raise ValueError(f"the id {about['id']!r}")
+            derived = derive(events)
+            experiment = describe(about, events, derived, read_manifest(manifest))
+            days.append(str(about["measured_on"]))
+            titles.append(TITLES[str(events[0]["protocol"])])
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, StopIteration) as error:
+            said = f"nothing at {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
+            raise EvidenceError(
+                f"{run}: found {said}, expected what a finished lifecycle run left",
+                "a run folder is evidence as it was left; one that was altered bears no record",
+                code=1,
+            ) from None
         kept = {
             NAME: raw,
             MANIFEST: manifest,
@@ -84,8 +100,6 @@ def summarize(runs: Sequence[Path], output: Path, title: str = "") -> Path:
         }
         files.update({f"evidence/{about['id']}/{name}": data for name, data in kept.items()})
         experiments.append(experiment)
-        days.append(about["measured_on"])
-        titles.append(TITLES[str(events[0]["protocol"])])
     if len({experiment["id"] for experiment in experiments}) < len(experiments):
         raise EvidenceError("two runs have one id", "give each lifecycle section an id of its own")
     record = {
@@ -98,9 +112,27 @@ def summarize(runs: Sequence[Path], output: Path, title: str = "") -> Path:
         "experiments": experiments,
         "integrity_note": "The SHA-256 values identify the retained originals; verify-lifecycle.py --evidence derives the figures again from them.",
     }
-    output.mkdir(parents=True)
-    for name, data in {"record.json": render(record), **files}.items():
-        path = output / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+    write_whole(output, {"record.json": render(record), **files})
     return output / "record.json"
+
+
+def write_whole(output: Path, files: Mapping[str, bytes]) -> None:
+    """The new folder `output` with these files, made aside and then given its name, so that it is whole or not there."""
+    aside = None
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(dir=output.parent, prefix=f".{output.name}."))
+        for name, data in files.items():
+            path = aside / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        aside.chmod(0o755)
+        aside.rename(output)
+    except OSError as error:
+        raise EvidenceError(
+            f"{output}: cannot be written ({error.strerror}), expected a new folder in a writable place with space",
+            "name another --output",
+        ) from None
+    finally:
+        if aside is not None:
+            shutil.rmtree(aside, ignore_errors=True)

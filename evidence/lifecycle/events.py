@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -37,8 +38,24 @@ class EventLog:
         """Append one event and give its time."""
         t = round(self.now(), 9)
         line = json.dumps({"event": event, "t": t, **fields}, sort_keys=True, allow_nan=False, separators=(",", ":"))
-        os.write(self._file, line.encode() + b"\n")
+        self._append(line.encode() + b"\n")
         return t
+
+    def _append(self, content: bytes) -> None:
+        """One write of one whole line; a part of one that found no room is taken back. Raises EvidenceError (code 4)."""
+        size = os.fstat(self._file).st_size
+        try:
+            if os.write(self._file, content) == len(content):
+                return
+            os.ftruncate(self._file, size)
+            error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as problem:
+            error = problem
+        raise EvidenceError(
+            f"{self.path}: no room to record ({error.strerror}), expected space for the whole run",
+            "what was recorded stays readable; free some space and run it again",
+            code=4,
+        )
 
     def next_id(self) -> int:
         """A number for the next request, counting from 1."""

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from evidence.capture.load import fetch
 from evidence.errors import EvidenceError
 from evidence.lifecycle.events import EventLog
-from evidence.lifecycle.target import JSON, Deadline, read_reply
+from evidence.lifecycle.reply import JSON, ask, keep_chances
+from evidence.lifecycle.target import Deadline
 from evidence.supervisor.fleet import read_started
 
 
@@ -100,24 +100,8 @@ class AdapterEngine:
 
     async def ask(self, alias: str | None, phase: str) -> int | None:
         """One chat, recorded with the probabilities of its first token; the status."""
-        number = self.log.next_id()
-        self.log.write("request", id=number, lane="adapter", alias=alias, phase=phase)
-        body = json.dumps(self.body(alias)).encode()
-        exchange = await fetch(self.url + "/v1/chat/completions", "POST", body, self.settings.request_timeout_s, JSON)
-        reply = read_reply(exchange)
-        self.log.write(
-            "response",
-            id=number,
-            lane="adapter",
-            alias=alias,
-            phase=phase,
-            status=reply.status,
-            transport=reply.transport,
-            answered=bool(reply.text),
-            text_sha256=hashlib.sha256(reply.text.encode()).hexdigest(),
-            body_sha256=hashlib.sha256(exchange.response_body).hexdigest(),
-            first_token_probabilities=read_probabilities(reply.body),
-        )
+        url, told = self.url + "/v1/chat/completions", {"lane": "adapter", "alias": alias, "phase": phase}
+        reply = await ask(self.log, url, self.body(alias), self.settings.request_timeout_s, told, keep_chances)
         return reply.status
 
     async def list(self, phase: str) -> list[str]:
@@ -151,17 +135,6 @@ class VllmEngine(AdapterEngine):
 
 
 ENGINES = {"vllm": VllmEngine}
-
-
-def read_probabilities(body: dict[str, Any]) -> dict[str, float] | None:
-    """Token -> probability of the first generated token's observed candidates; None when the body has none."""
-    try:
-        first = body["choices"][0]["logprobs"]["content"][0]
-        rows = [*first["top_logprobs"], first]
-        found = {str(row["token"]): round(math.exp(float(row["logprob"])), 12) for row in rows}
-    except (KeyError, IndexError, TypeError, ValueError, OverflowError):
-        return None
-    return found or None
 
 
 async def run_lora(settings: Adapters, engine: AdapterEngine, log: EventLog) -> None:

@@ -1,32 +1,16 @@
 """One lifecycle section of a campaign, carried out: target started or attached, protocol run, everything kept.
 
-The keys of a section (besides `id` and `protocol`):
-
-    target = "supervisor"            # supervisor for co-residency and crash; vllm | llama.cpp | sie for lora
-    config = "supervisor.toml"       # of `evidence serve`, beside the campaign; target supervisor
-    command = ["vllm", "serve", ...] # or: a target to start, with {port} {host} {python} {env:NAME}; and
-    environment = {NAME = "value"}   # its environment
-    ready_path = "/health"           # what answers 200 once it is ready; ready_timeout_s = 120
-    url = "http://127.0.0.1:8080"    # or: a target that runs already
-    models = [{model = "a", kv_token_budget = 4096, artifact = "x.gguf", artifact_sha256 = "..."}]
-    software = {"llama.cpp" = "..."}
-    hardware = {gpu = "..."}         # optional; totals are measured
-    limits = {rounds = 3, ...}       # the protocol's own settings, see coresidency.py, crash.py, lora.py, selection.py
-    claim, limitations, invocation, environment_note     # optional words
-    fixtures, lora_alpha, fixture_normal_weight_scale    # lora
-
-Protocol lora is two: where a caller loads and unloads adapters by name (vllm), they come and go over a capacity
-(lora.py); where a request selects them (llama.cpp, sie), the run shows selection (selection.py).
+The keys of a section are in `section.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import datetime
 import json
-import os
-import re
+import shutil
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -34,30 +18,27 @@ from pathlib import Path
 from typing import Any
 
 from evidence import __version__
+from evidence.campaign.table import shown
+from evidence.capture.journal import NO_SPACE
 from evidence.capture.load import fetch
 from evidence.capture.processes import Process, choose_port, own_module, start_process
 from evidence.errors import EvidenceError
+from evidence.inputs import decode, read_input
 from evidence.lifecycle.audit import audit
 from evidence.lifecycle.bundle import ABOUT, MANIFEST, read_sources, render
-from evidence.lifecycle.coresidency import CoResidency, run_co_residency
-from evidence.lifecycle.crash import Crash, run_crash
+from evidence.lifecycle.coresidency import run_co_residency
+from evidence.lifecycle.crash import run_crash
 from evidence.lifecycle.events import NAME, EventLog, parse_events
-from evidence.lifecycle.lora import ENGINES, Adapters, run_lora
-from evidence.lifecycle.selection import SELECTORS, Selection, run_selection
-from evidence.lifecycle.target import REFUSED, TARGETS
+from evidence.lifecycle.lora import ENGINES, run_lora
+from evidence.lifecycle.section import check_section, expand, read_limits
+from evidence.lifecycle.selection import SELECTORS, run_selection
+from evidence.lifecycle.target import TARGETS
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-SETTINGS: Mapping[str, Any] = {"co-residency": CoResidency, "crash": Crash, "lora": Adapters}
-LORA_TARGETS = (*ENGINES, *SELECTORS)
-KEYS = {
-    "target", "config", "command", "environment", "ready_path", "ready_timeout_s", "url", "models", "software",
-    "hardware", "limits", "claim", "limitations", "invocation", "environment_note", "fixtures", "lora_alpha",
-    "fixture_normal_weight_scale",
-}  # fmt: skip
 TOLD = (
     "models",
     "software",
@@ -80,101 +61,6 @@ class Outcome:
     complete: bool
     faults: tuple[tuple[str, str], ...]
     message: str = ""
-
-
-def expand(value: Any, places: Mapping[str, str]) -> Any:
-    """{port}, {host}, {python} and {env:NAME} in every text of a value. Raises EvidenceError for an unset variable."""
-    if isinstance(value, dict):
-        return {key: expand(one, places) for key, one in value.items()}
-    if isinstance(value, list):
-        return [expand(one, places) for one in value]
-    if not isinstance(value, str):
-        return value
-
-    def read(match: re.Match[str]) -> str:
-        if match[1] in places:
-            return places[match[1]]
-        name = match[1].removeprefix("env:")
-        if not match[1].startswith("env:") or name not in os.environ:
-            raise EvidenceError(f"{value!r}: {{{match[1]}}} is not known", "set the environment variable")
-        return os.environ[name]
-
-    return re.sub(r"\{(port|host|python|env:[A-Za-z_][A-Za-z0-9_]*)\}", read, value)
-
-
-def read_limits(identifier: str, protocol: str, section: Mapping[str, Any]) -> Any:
-    """The protocol's settings from `limits`. Raises EvidenceError naming an unknown or missing key."""
-    kind: Any = Selection if protocol == "lora" and section.get("target") in SELECTORS else SETTINGS[protocol]
-    given = expand(dict(section.get("limits", {})), {})
-    known = {field.name: field for field in dataclasses.fields(kind)}
-    for key in given:
-        if key not in known:
-            raise EvidenceError(
-                f"lifecycle {identifier}: limits.{key}: found an unknown key, expected one of {', '.join(known)}"
-            )
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
-    try:
-        settings = kind(**values)
-    except TypeError as error:
-        missing = [
-            name
-            for name, field in known.items()
-            if field.default is dataclasses.MISSING
-            and field.default_factory is dataclasses.MISSING
-            and name not in given
-        ]
-        raise EvidenceError(
-            f"lifecycle {identifier}: limits: found no {', '.join(missing) or error}, expected these keys"
-        ) from None
-    settings.check()
-    return settings
-
-
-def check_section(identifier: str, protocol: str, section: Mapping[str, Any]) -> None:
-    """Refuse an unknown protocol, key or target, and a section without exactly one way to its target."""
-    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,62}", identifier):
-        raise EvidenceError(f"lifecycle: id: found {identifier!r}, expected lower-case letters, digits, . and -")
-    if protocol not in SETTINGS:
-        raise EvidenceError(
-            f"lifecycle {identifier}: protocol: found {protocol!r}, expected one of {', '.join(SETTINGS)}"
-        )
-    for key in section:
-        if key not in KEYS:
-            raise EvidenceError(
-                f"lifecycle {identifier}: {key}: found an unknown key, expected one of {', '.join(sorted(KEYS))}"
-            )
-    known = LORA_TARGETS if protocol == "lora" else tuple(TARGETS)
-    if (protocol, section.get("target")) in REFUSED:
-        raise EvidenceError(
-            f"lifecycle {identifier}: {protocol} cannot be carried out on {section['target']}: "
-            + REFUSED[protocol, section["target"]],
-            'target = "supervisor" (evidence serve) hosts one engine process a model and can carry it out',
-        )
-    if section.get("target") not in known:
-        raise EvidenceError(
-            f"lifecycle {identifier}: target: found {section.get('target')!r}, expected one of {', '.join(known)}"
-        )
-    ways = [key for key in ("config", "command", "url") if key in section]
-    if len(ways) != 1:
-        raise EvidenceError(
-            f"lifecycle {identifier}: found {' and '.join(ways) or 'no way to the target'}, expected one of config, command, url"
-        )
-    if section["target"] == "sie" and ways != ["command"]:
-        raise EvidenceError(
-            f"lifecycle {identifier}: {ways[0]}: SIE lists no adapters, so who is resident is read from its log, "
-            "and only a SIE that the harness starts has one here",
-            "give its `command`",
-        )
-    needed = [
-        "models",
-        "software",
-        *(["fixtures", "lora_alpha", "fixture_normal_weight_scale"] if protocol == "lora" else []),
-    ]
-    for key in needed:
-        if not section.get(key):
-            raise EvidenceError(f"lifecycle {identifier}: {key}: found nothing, expected it to be stated")
-    if protocol == "co-residency" and not all("kv_token_budget" in model for model in section["models"]):
-        raise EvidenceError(f"lifecycle {identifier}: models: found one without kv_token_budget, expected it of each")
 
 
 async def start_target(section: Mapping[str, Any], folder: Path, run: Path) -> tuple[str, Process | None, str]:
@@ -224,7 +110,10 @@ async def start_target(section: Mapping[str, Any], folder: Path, run: Path) -> t
 async def carry_out(identifier: str, protocol: str, section: Mapping[str, Any], folder: Path, run: Path) -> None:
     """Run the protocol in the new folder `run`; the target is ended whatever happens. Raises EvidenceError."""
     settings = read_limits(identifier, protocol, section)
-    log = EventLog(run / NAME)
+    try:
+        log = EventLog(run / NAME)
+    except OSError as error:
+        raise EvidenceError(f"{run / NAME}: cannot be made ({error.strerror})", "is the disk full?", code=4) from None
     process: Process | None = None
     try:
         url, process, _ = await start_target(section, folder, run)
@@ -248,12 +137,34 @@ async def carry_out(identifier: str, protocol: str, section: Mapping[str, Any], 
             run_co_residency(settings, target, log) if protocol == "co-residency" else run_crash(settings, target, log)
         )
     except EvidenceError as error:
-        log.write("aborted", message=error.message)
+        with contextlib.suppress(EvidenceError):  # where there was no room for an event, there is none for this one
+            log.write("aborted", message=error.message)
         raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        message = f"the target answered out of form ({type(error).__name__}: {error})"
+        log.write("aborted", message=message)
+        raise EvidenceError(message, f"see {run / NAME}", code=4) from error
     finally:
         if process is not None:
             await process.stop(grace=20.0)
         log.close()
+
+
+def begin(run: Path, files: Mapping[str, bytes]) -> None:
+    """Make the run folder with these files, or leave nothing of it. Raises EvidenceError where it cannot be made."""
+    try:
+        run.parent.mkdir(parents=True, exist_ok=True)
+        run.mkdir()
+        for name, content in files.items():
+            (run / name).write_bytes(content)
+    except OSError as error:
+        if not isinstance(error, FileExistsError):
+            shutil.rmtree(run, ignore_errors=True)
+        raise EvidenceError(
+            f"{run}: the run folder cannot be made ({error.strerror}), expected a writable folder with space",
+            "choose another folder with --runs",
+            code=4 if error.errno in NO_SPACE else 2,
+        ) from None
 
 
 def run_section(identifier: str, protocol: str, section: Mapping[str, Any], folder: Path, runs: Path) -> Outcome:
@@ -266,8 +177,6 @@ def run_section(identifier: str, protocol: str, section: Mapping[str, Any], fold
     read_limits(identifier, protocol, section)
     now = datetime.datetime.now(datetime.timezone.utc)
     run = runs / f"{identifier}-{now.strftime('%Y%m%dt%H%M%S.%fz')}"
-    run.mkdir(parents=True)
-    (run / MANIFEST).write_bytes(render(read_sources()))
     told = {key: section[key] for key in TOLD if key in section}
     about = {
         **expand(told, {}),
@@ -275,13 +184,13 @@ def run_section(identifier: str, protocol: str, section: Mapping[str, Any], fold
         "measured_on": now.strftime("%Y-%m-%d"),
         "harness_version": __version__,
     }
-    (run / ABOUT).write_bytes(render(about))
+    begin(run, {MANIFEST: render(read_sources()), ABOUT: render(about)})
     message = ""
     try:
         asyncio.run(carry_out(identifier, protocol, section, folder, run))
     except EvidenceError as error:
         message = error.message
-    data = (run / NAME).read_bytes()
+    data = (run / NAME).read_bytes() if (run / NAME).exists() else b""
     if not data:
         return Outcome(run, False, (("RUN_INCOMPLETE", message),), message)
     faults = (
@@ -289,7 +198,8 @@ def run_section(identifier: str, protocol: str, section: Mapping[str, Any], fold
         if b'"run-started"' in data.split(b"\n", 1)[0]
         else (("RUN_INCOMPLETE", message),)
     )
-    (run / "audit.json").write_text(json.dumps(faults, indent=2) + "\n")
+    with contextlib.suppress(OSError):  # on a full disk; the faults are told all the same, and follow from the events
+        (run / "audit.json").write_text(json.dumps(faults, indent=2) + "\n")
     return Outcome(run, not faults, faults, message)
 
 
@@ -298,20 +208,28 @@ def run_file(file: Path, runs: Path, names: Collection[str], report: Callable[[s
 
     `report` gets a line for each run and one for each fault of it. Raises EvidenceError when the file cannot be read.
     """
+    hint = "name a TOML file with [[lifecycle]]; campaigns/lifecycle/ has some"
+    text = decode(file, read_input(file, "a TOML file", hint), "TOML")
     try:
-        listed = tomllib.loads(file.read_text(encoding="utf-8")).get("lifecycle")
-    except (OSError, ValueError) as error:
-        raise EvidenceError(f"{file}: cannot be read: {error}", "name a TOML file with [[lifecycle]]") from None
+        listed = tomllib.loads(text).get("lifecycle", [])
+    except (ValueError, RecursionError) as error:
+        raise EvidenceError(f"{file}: found no valid TOML: {str(error).lower()}", hint) from None
     if not isinstance(listed, list) or not listed or not all(isinstance(one, dict) for one in listed):
-        raise EvidenceError(f"{file}: lifecycle: found {listed!r:.60}, expected at least one [[lifecycle]]")
+        found = shown(listed) if listed != [] else "nothing"
+        raise EvidenceError(f"{file}: lifecycle: found {found}, expected at least one [[lifecycle]]", hint)
     unknown = sorted(set(names) - {str(one.get("id")) for one in listed})
     if unknown:
         raise EvidenceError(f"{file}: --case {', '.join(unknown)}: found no such [[lifecycle]]")
     complete = True
+    chosen = []
     for section in listed:
         identifier, protocol = section.pop("id", ""), section.pop("protocol", "")
         if names and identifier not in names:
             continue
+        check_section(identifier, protocol, section)  # all of them, before any is begun
+        read_limits(identifier, protocol, section)
+        chosen.append((identifier, protocol, section))
+    for identifier, protocol, section in chosen:
         outcome = run_section(identifier, protocol, section, file.parent, runs)
         report(f"{identifier}: {'complete' if outcome.complete else 'incomplete'}: {outcome.run}")
         for fault, text in outcome.faults:

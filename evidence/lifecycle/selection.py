@@ -24,11 +24,11 @@ from typing import Any
 from evidence.capture.load import Exchange, fetch
 from evidence.errors import EvidenceError
 from evidence.lifecycle.events import EventLog
-from evidence.lifecycle.lora import read_probabilities
-from evidence.lifecycle.target import Deadline, read_reply
+from evidence.lifecycle.reply import JSON, Reply, ask, keep_chances
+from evidence.lifecycle.target import Deadline
 from evidence.supervisor.fleet import read_started
 
-HEADERS = {"content-type": "application/json", "accept": "application/json"}
+HEADERS = {**JSON, "accept": "application/json"}
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Selector:
         """(path, body) of a request to the base (None), a declared alias, or the undeclared one ("")."""
         raise NotImplementedError
 
-    def read_answer(self, exchange: Exchange) -> dict[str, Any]:
+    def read_answer(self, exchange: Exchange, reply: Reply) -> dict[str, Any]:
         """What is kept of a body: `answered` and the measured values."""
         raise NotImplementedError
 
@@ -97,27 +97,14 @@ class Selector:
 
     async def ask(self, alias: str | None, phase: str) -> tuple[int | None, float | None]:
         """One request, recorded; its status and Retry-After."""
-        number = self.log.next_id()
-        named = alias if alias != "" else "undeclared"
-        self.log.write("request", id=number, lane="selection", alias=named, phase=phase)
         path, value = self.request(alias)
-        body = json.dumps(value).encode()
-        exchange = await fetch(self.url + path, "POST", body, self.settings.request_timeout_s, HEADERS)
-        reply = read_reply(exchange)
-        self.log.write(
-            "response",
-            id=number,
-            lane="selection",
-            alias=named,
-            phase=phase,
-            status=reply.status,
-            transport=reply.transport,
-            retry_after=reply.retry_after,
-            code=reply.code,
-            body_sha256=hashlib.sha256(exchange.response_body).hexdigest(),
-            **self.read_answer(exchange),
-        )
+        told = {"lane": "selection", "alias": alias if alias != "" else "undeclared", "phase": phase}
+        limit = self.settings.request_timeout_s
+        reply = await ask(self.log, self.url + path, value, limit, told, self._keep, HEADERS)
         return reply.status, reply.retry_after
+
+    def _keep(self, exchange: Exchange, reply: Reply) -> dict[str, Any]:
+        return {"retry_after": reply.retry_after, "code": reply.code, **self.read_answer(exchange, reply)}
 
     async def ask_until_served(self, alias: str | None, phase: str) -> None:
         """Ask again while told 503 with Retry-After. Raises EvidenceError (code 4) when no answer comes."""
@@ -158,13 +145,8 @@ class LlamaSelector(Selector):
             "lora": scales,
         }
 
-    def read_answer(self, exchange: Exchange) -> dict[str, Any]:
-        reply = read_reply(exchange)
-        return {
-            "answered": bool(reply.text),
-            "text_sha256": hashlib.sha256(reply.text.encode()).hexdigest(),
-            "first_token_probabilities": read_probabilities(reply.body),
-        }
+    def read_answer(self, exchange: Exchange, reply: Reply) -> dict[str, Any]:
+        return keep_chances(exchange, reply)
 
     async def read_resident(self) -> list[str]:
         exchange = await fetch(self.url + "/lora-adapters", timeout_seconds=10.0)
@@ -191,7 +173,7 @@ class SieSelector(Selector):
             value["params"] = {"options": {"lora_id": path}}
         return f"/v1/encode/{self.settings.model}", value
 
-    def read_answer(self, exchange: Exchange) -> dict[str, Any]:
+    def read_answer(self, exchange: Exchange, reply: Reply) -> dict[str, Any]:
         vectors = read_vectors(exchange.response_body) if exchange.status == 200 else None
         return {"answered": vectors is not None, "vectors": vectors}
 

@@ -7,7 +7,6 @@ protocol cannot be carried out on which other target, and why, before anything i
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import time
 from dataclasses import dataclass
@@ -16,9 +15,8 @@ from typing import Any
 from evidence.capture.load import Exchange, fetch
 from evidence.errors import EvidenceError
 from evidence.lifecycle.events import EventLog
+from evidence.lifecycle.reply import JSON, Reply, ask, keep_text
 from evidence.supervisor.fleet import read_started
-
-JSON = {"content-type": "application/json"}
 
 
 class Deadline:
@@ -70,53 +68,15 @@ class Listing:
         return other is None or other.models != self.models
 
 
-@dataclass(frozen=True)
-class Reply:
-    """An answer as a caller reads it."""
-
-    status: int | None
-    served_model: str | None
-    text: str
-    retry_after: float | None
-    code: str | None
-    permanent: bool | None
-    transport: str
-    body: dict[str, Any]
-
-    @property
-    def good(self) -> bool:
-        return self.status == 200 and self.transport == "complete" and bool(self.text)
-
-
-def read_reply(exchange: Exchange) -> Reply:
-    """A chat, completion or error body; whatever cannot be read is None or empty."""
-    try:
-        value = json.loads(exchange.response_body)
-    except ValueError:
-        value = None
-    body: dict[str, Any] = value if isinstance(value, dict) else {}
-    told = body.get("error") if isinstance(body.get("error"), dict) else body.get("detail")
-    error: dict[str, Any] = told if isinstance(told, dict) else {}
-    choices = body.get("choices")
-    one = choices[0] if isinstance(choices, list) and choices else None
-    first: dict[str, Any] = one if isinstance(one, dict) else {}
-    said = first.get("message")
-    message: dict[str, Any] = said if isinstance(said, dict) else {}
-    text = message.get("content") or first.get("text") or ""
-    try:
-        wait = float(exchange.retry_after) if exchange.retry_after is not None else None
-    except ValueError:
-        wait = None
-    return Reply(
-        status=exchange.status,
-        served_model=body.get("model") if isinstance(body.get("model"), str) else None,
-        text=text if isinstance(text, str) else "",
-        retry_after=wait,
-        code=str(error["code"]) if "code" in error else None,
-        permanent=error.get("permanent") if isinstance(error.get("permanent"), bool) else None,
-        transport=exchange.transport,
-        body=body,
-    )
+def _keep(exchange: Exchange, reply: Reply) -> dict[str, Any]:
+    """What is kept of a chat's answer."""
+    return {
+        **keep_text(exchange, reply),
+        "served_model": reply.served_model,
+        "retry_after": reply.retry_after,
+        "code": reply.code,
+        "permanent": reply.permanent,
+    }
 
 
 class Target:
@@ -132,34 +92,14 @@ class Target:
 
     async def ask(self, model: str, lane: str, prompt: str = "Name one colour.", **more: Any) -> Reply:
         """One chat, recorded as `request` and `response`."""
-        number = self.log.next_id()
-        fields = {
+        value = {
             "model": model,
             "messages": [{"role": "user", "content": prompt}],
             "max_tokens": self.max_tokens,
             "temperature": 0,
         }
-        body = json.dumps(fields).encode()
-        self.log.write("request", id=number, lane=lane, model=model, **more)
-        exchange = await fetch(self.url + self.chat_path(), "POST", body, self.timeout, JSON)
-        reply = read_reply(exchange)
-        self.log.write(
-            "response",
-            id=number,
-            lane=lane,
-            model=model,
-            status=reply.status,
-            transport=reply.transport,
-            served_model=reply.served_model,
-            answered=bool(reply.text),
-            text_sha256=hashlib.sha256(reply.text.encode()).hexdigest(),
-            body_sha256=hashlib.sha256(exchange.response_body).hexdigest(),
-            retry_after=reply.retry_after,
-            code=reply.code,
-            permanent=reply.permanent,
-            **more,
-        )
-        return reply
+        told = {"lane": lane, "model": model, **more}
+        return await ask(self.log, self.url + self.chat_path(), value, self.timeout, told, _keep)
 
     async def ask_until_served(self, model: str, lane: str, limit: float, **more: Any) -> list[Reply]:
         """Ask again while told 503 with Retry-After, as a patient caller does, for at most `limit` seconds."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evidence.errors import EvidenceError
+from evidence.inputs import read_input
 
 HEADINGS = ("experiment", "seconds", "event", "model", "detail")
 Row = tuple[str, str, str, str, str]
@@ -153,13 +154,14 @@ def find_record(path: Path) -> Path | None:
 def read_record(path: Path) -> dict[str, Any]:
     """A record file. Raises EvidenceError for what has no rows; whether it is true is for verify-lifecycle.py to say."""
     hint = f"`python3 verifiers/verify-lifecycle.py {path}` says all that is wrong with it"
+    content = read_input(path, "a lifecycle record", "name a record file, or the folder that holds record.json")
     try:
-        record = json.loads(path.read_bytes())
-    except OSError as error:
-        raise EvidenceError(f"{path}: cannot be read: {error.strerror}", "name a record file") from None
-    except ValueError as error:
-        raise EvidenceError(f"{path}: {error}, expected a lifecycle record", hint, code=1) from None
+        record = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise EvidenceError(f"{path}: found no JSON ({error}), expected a lifecycle record", hint, code=1) from None
     try:
+        if not isinstance(record, dict):
+            raise TypeError("no object")
         timeline(record)
         measurements(record)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:

@@ -64,7 +64,11 @@ def reason(entry: Json) -> str:
     """One sentence on what was decided and why."""
     decision = entry["decisionFile"]
     if entry["decision"] == "candidate":
-        again = " It still needs a functional attempt of its own." if decision["requalification"] == "required" else ""
+        again = (
+            " It still needs a functional attempt of its own."
+            if decision["requalification"] == "required"
+            else " A functional attempt of its own, with that setting, succeeded."
+        )
         held = "; ".join(_worst(gate) for gate in decision["gates"])
         return f"The candidate was accepted: every main sample is a normal answer, and every gate holds (nearest to failing: {held}).{again}"
     parts = []

@@ -9,7 +9,7 @@ from evidence.report.markup import Markup, element, join, text
 from evidence.report.tables import Table, cell
 
 _WORDS = {"holds", "qualified", "accepted", "ended", "fate", "outcome", "classification", "decision", "result"}
-_WHOLE = {"setting", "attempt", "run", "SHA-256"}
+_WHOLE = {"attempt", "run", "SHA-256"}
 _GOOD = {"yes", "SUCCESS", "candidate", "passed", "completed", "killed"}
 _BAD = {"no", "failed", "timed-out", "FAILED", "BLIND", "NATIVE_FAILURE", "UPSTREAM_PARTIAL", "MALFORMED", "HTTP_ERROR"}
 

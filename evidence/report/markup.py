@@ -19,6 +19,11 @@ _SHOWN = {
 }  # fmt: skip
 
 
+def visible(value: str) -> str:
+    """Text in which nothing is obeyed that cannot be seen."""
+    return value.translate(_SHOWN)
+
+
 class Markup(str):
     """A piece of HTML made by this package, safe to stand in a page as it is."""
 
@@ -27,7 +32,7 @@ class Markup(str):
 
 def text(value: object) -> Markup:
     """The value as text of a page; what is markup already stays as it is."""
-    return value if isinstance(value, Markup) else Markup(escape(str(value).translate(_SHOWN), quote=True))
+    return value if isinstance(value, Markup) else Markup(escape(visible(str(value)), quote=True))
 
 
 def join(parts: Iterable[object]) -> Markup:

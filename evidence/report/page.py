@@ -23,6 +23,8 @@ from evidence.report.plots import Plots
 from evidence.report.tables import PackageView
 from evidence.verdict import Validation
 
+MADE = "This file loads nothing and sends nothing."
+
 
 def render(validation: Validation, view: PackageView | None, *, quiet: bool = True) -> str:
     """The page as text. Without `view` it holds what the verification said, and what no package proves."""
@@ -79,7 +81,7 @@ def render(validation: Validation, view: PackageView | None, *, quiet: bool = Tr
     header = element("header", element("p", "Evidence report", class_="kicker"), element("h1", name), nav)
     foot = element(
         "footer",
-        f"Made by evidence {__version__} from {Path(validation.path).name}. This file loads nothing and sends nothing.",
+        f"Made by evidence {__version__} from {Path(validation.path).name}. {MADE}",
     )
     content = join((
         element("a", "Skip to the content", href="#main", class_="skip"), _banner(validation), header, element("main", body, id="main"), foot,

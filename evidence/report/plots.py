@@ -96,7 +96,7 @@ class Plots:
     ) -> Markup:
         """The share of requests that took at most so long: (name, arm, values) of each arm."""
         with mpl.rc_context(_SETTINGS):
-            figure, axes = _axes(NARROW, 2.9)
+            figure, axes = _axes(NARROW, 2.9, top=0.32)
             named = set[str]()
             for _, arm, values in curves:
                 if values:
@@ -109,7 +109,7 @@ class Plots:
             axes.set_ylim(0, 1.03)
             axes.set_xlabel(axis)
             axes.set_ylabel("share of requests")
-            axes.legend(loc="lower right")
+            axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)
             return self._take(figure, label, stem)
 
     def samples(

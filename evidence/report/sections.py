@@ -22,6 +22,20 @@ OUTCOMES = {
 RESULTS = ("passed", "FAILED", "COULD NOT RUN", "BLIND")
 
 
+SHOWS = {
+    "digests": "the published digests are those of this file",
+    "members": "nothing is in the archive but what its builder writes, and every byte of it is accounted for",
+    "checksums": "SHA256SUMS lists exactly the files that are here, with their digests",
+    "schemas": "every JSON file has the form that is published for it",
+    "trusted": "verifiers, recorder and schemas in it are genuine",
+    "inputs": "what files say of one another is true",
+    "verify-results.py": "every percentile, gate and decision follows from samples, receipts and bodies",
+    "verify-incomplete-results.py": "every request of what did not finish is accounted for, and nothing was decided from it",
+    "verify-converged.py": "functional attempts, runtime matrix and recipes follow from bodies and receipts",
+    "verify-lifecycle.py": "the figures of lifecycle records agree with one another",
+}
+
+
 def verdict(validation: Validation) -> tuple[str, str]:
     """The verdict in capitals with its sign, and a sentence on what ran, with the codes of what failed."""
     name, stages = Path(validation.path).name, validation.stages
@@ -48,18 +62,23 @@ def checks(validation: Validation, notes: bool = True) -> Markup:
     Without `notes` nothing stands there that follows from the tools at hand and not from the package.
     """
     rows: list[list[object]] = [
-        [stage.name, RESULTS[stage.exit_code], stage.verified, stage.expected, ", ".join(sorted({one.code for one in stage.findings})) or None,
-         stage.note or None]
+        [stage.name, SHOWS.get(stage.name), RESULTS[stage.exit_code], stage.verified, stage.expected,
+         ", ".join(sorted({one.code for one in stage.findings})) or None, stage.note or None]
         for stage in validation.stages
     ]  # fmt: skip
-    rows += [[name, "NOT RUN", None, None, None, "an earlier check failed"] for name in unreached(validation)]
-    columns = ("check", "result", "verified", "expected", "codes", "note")
+    rows += [
+        [name, SHOWS.get(name), "NOT RUN", None, None, None, "an earlier check failed"]
+        for name in unreached(validation)
+    ]
+    columns = ("check", "what it shows", "result", "verified", "expected", "codes", "note")
     kept = len(columns) if notes else -1
     found = [[one.code, one.place, one.found, one.expected] for one in validation.findings]
     shown = found[:500]
     killed = sum(row["verdict"] == "killed" for row in validation.mutations)
+    inert = sum(row["verdict"] == "inert" for row in validation.mutations)
+    aside = f" {inert} more found nothing of their kind to forge in this package." if inert else ""
     control = (
-        f"Mutation controls: {killed} of {len(validation.mutations)} forged copies were rejected with the expected code."
+        f"Mutation controls: {killed} of {len(validation.mutations) - inert} forged copies were rejected with the expected code.{aside}"
         if validation.mutations
         else "Mutation controls (forged copies that the verifiers must reject) were not part of this run; "
         "ask for them with --mutation-control."

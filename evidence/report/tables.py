@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -23,8 +24,10 @@ from evidence.archive.folder import read_folder
 from evidence.archive.strictjson import parse
 from evidence.errors import EvidenceError
 from evidence.lifecycle import timeline
+from evidence.report.markup import visible
 
 Json = dict[str, Any]
+_MARKUP = re.compile(r"[\\`|<>\[\]&]")
 LIMITS = {
     "token-volume": Fraction(1, 20),
     "memory-reduction": Fraction(3, 10),
@@ -132,7 +135,7 @@ class Table:
 
     def render(self, form: str) -> str:
         """As text for a terminal (`table`) or as Markdown."""
-        shown = [[cell(value) for value in row] for row in self.rows]
+        shown = [[words(cell(value), form) for value in row] for row in self.rows]
         style = "github" if form == "markdown" else "simple"
         # Digests, versions and aliases are text, and a number that was written with zeros keeps them.
         text = tabulate(shown, headers=self.columns, tablefmt=style, disable_numparse=True)
@@ -155,6 +158,12 @@ def cell(value: Any) -> str:
     return str(value)
 
 
+def words(text: object, form: str) -> str:
+    """What a package says, on one line: no terminal obeys it, and in Markdown it opens neither cell, markup nor link."""
+    line = visible(re.sub(r"\s+", " ", str(text)))
+    return _MARKUP.sub(r"\\\g<0>", line) if form == "markdown" else line
+
+
 def show(view: PackageView, format: str) -> str:
     """Everything of the package as `table`, `markdown` or `json`."""
     names = [*TABLES, "lifecycle", "lifecycleMeasurements"]
@@ -164,8 +173,8 @@ def show(view: PackageView, format: str) -> str:
         head = {key: manifest[key] for key in ("campaign", "title", "status", "synthetic", "statement", "counts")}
         content = head | {name: table.plain() for name, table in zip(names, tables, strict=True)}
         return records.to_bytes(content).decode().rstrip("\n")
-    title = f"# {manifest['title']}" if format == "markdown" else str(manifest["title"])
-    head_lines = [title, "", manifest["statement"], ""]
+    heading = "# " if format == "markdown" else ""
+    head_lines = [heading + words(manifest["title"], format), "", words(manifest["statement"], format), ""]
     return "\n".join([*head_lines, *(table.render(format) for table in tables)]).rstrip("\n")
 
 
@@ -187,8 +196,10 @@ def show_record(record: Json, format: str) -> str:
         head = {key: record[key] for key in ("title", "measured_on", "scope")}
         content = head | {name: table.plain() for name, table in parts.items()}
         return records.to_bytes(content).decode().rstrip("\n")
-    title = f"# {record['title']}" if format == "markdown" else str(record["title"])
-    return "\n".join([title, "", record["scope"], "", *(one.render(format) for one in parts.values())]).rstrip("\n")
+    title = ("# " if format == "markdown" else "") + words(record["title"], format)
+    return "\n".join(
+        [title, "", words(record["scope"], format), "", *(one.render(format) for one in parts.values())]
+    ).rstrip("\n")
 
 
 def matrix(

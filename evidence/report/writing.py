@@ -1,6 +1,6 @@
 """A report on disk: verified first, then written whole or not at all, as HTML or as Markdown with its drawings.
 
-A Markdown page and the folder of its drawings take the place of a page and a folder that were made here, and of nothing else.
+A page and the folder of a Markdown page's drawings take the place of what was made here, and of nothing else.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ def write_report(path: Path, output: Path, *, mutation_control: str | None = Non
     if output.is_dir():
         raise EvidenceError(f"{output}: a folder, expected a file name for the report")
     folder = output.with_suffix("")
-    if output.suffix == ".md":
-        _refuse_others(output, folder)
-    validation = validate.verify(path, mutation_control=mutation_control)
+    _refuse_others(output, folder)
+    validation = validate.verify(path, mutation_control=mutation_control, quiet=quiet)
     view = None
     try:
         view = read_package(path)
@@ -61,8 +60,11 @@ def write_report(path: Path, output: Path, *, mutation_control: str | None = Non
 def _refuse_others(output: Path, folder: Path) -> None:
     """Raise EvidenceError unless what stands at both places was made here or is not there."""
     hint = "move it away, or give the report another name"
-    if output.is_symlink() or (output.exists() and sheet.MADE.encode() not in output.read_bytes()):
+    made = page.MADE if output.suffix == ".html" else sheet.MADE
+    if output.is_symlink() or (output.exists() and made.encode() not in output.read_bytes()):
         raise EvidenceError(f"{output}: found a file that was not made by this command, expected none or its own", hint)
+    if output.suffix == ".html":
+        return
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise EvidenceError(f"{folder}: found no folder, expected none or one of drawings for {output.name}", hint)
     for one in sorted(folder.iterdir()) if folder.is_dir() else []:

@@ -26,7 +26,6 @@ ready_path = "/health"
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import sys
@@ -34,13 +33,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evidence.campaign.table import VARIABLE, shown
 from evidence.errors import EvidenceError
+from evidence.inputs import decode, read_input
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+HINT = "the keys are in evidence/supervisor/config.py; campaigns/lifecycle/ has examples"
 RSS, NVML = "process-rss-against-budget", "nvml"
 
 
@@ -78,28 +80,30 @@ class _Table:
 
     def __init__(self, file: str, place: str, values: Any) -> None:
         if not isinstance(values, dict):
-            raise EvidenceError(f"{file}: {place}: found {values!r}, expected a table")
+            found = "nothing" if values is None else shown(values)
+            raise EvidenceError(f"{file}: {place}: found {found}, expected a table", HINT)
         self.file, self.place, self.values = file, place, dict(values)
 
     def wrong(self, key: str, found: Any, expected: str) -> EvidenceError:
         return EvidenceError(
-            f"{self.file}: {self.place}.{key}: found {found!r}, expected {expected}", "see `evidence serve --help`"
+            f"{self.file}: {self.place}.{key}: found {shown(found)}, expected {expected}",
+            HINT,
         )
 
     def take(self, key: str, kind: type | tuple[type, ...], expected: str, default: Any = None) -> Any:
         value = self.values.pop(key, default)
         if value is None:
-            raise self.wrong(key, None, expected)
+            raise EvidenceError(f"{self.file}: {self.place}.{key}: found nothing, expected {expected}", HINT)
         kinds = kind if isinstance(kind, tuple) else (kind,)
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise self.wrong(key, value, expected)
         return value
 
     def number(self, key: str, default: float | None, *, least: float = 0.0, most: float = 1e7) -> float:
-        value = float(self.take(key, (int, float), f"a number from {least} to {most}", default))
-        if not math.isfinite(value) or not least <= value <= most:
+        value = self.take(key, (int, float), f"a number from {least} to {most}", default)
+        if not least <= value <= most:  # of integers as they are: one of 400 digits is no float
             raise self.wrong(key, value, f"a number from {least} to {most}")
-        return value
+        return float(value)
 
     def whole(self, key: str, default: int | None, *, least: int = 0, most: int = 2**53 - 1) -> int:
         value = int(self.take(key, int, f"an integer from {least} to {most}", default))
@@ -127,13 +131,16 @@ def _read_model(file: str, place: str, values: Any) -> ModelSpec:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,127}", name):
         raise table.wrong("name", name, "letters, digits and ._/- beginning with a letter or digit")
     words = table.take("command", list, "a list of words")
-    if not words or not all(isinstance(word, str) for word in words):
-        raise table.wrong("command", words, "a list of words, at least one")
+    if not words or not all(isinstance(word, str) and "\0" not in word for word in words) or not words[0].strip():
+        raise table.wrong("command", words, "a list of words, the first of them a program")
     if not any("{port}" in word for word in words):
         raise table.wrong("command", words, "{port} in one of the words")
     environment = table.take("environment", dict, "a table of texts", {})
-    if not all(isinstance(value, str) for value in environment.values()):
+    if not all(isinstance(value, str) and "\0" not in value for value in environment.values()):
         raise table.wrong("environment", environment, "a table of texts")
+    for variable in environment:
+        if not VARIABLE.fullmatch(variable):
+            raise table.wrong("environment", variable, "names of letters, digits and underscores")
     spec = ModelSpec(
         name=name,
         command=tuple(_expand(table, word) for word in words),
@@ -144,18 +151,25 @@ def _read_model(file: str, place: str, values: Any) -> ModelSpec:
         ready_timeout_seconds=table.number("ready_timeout_seconds", 120.0, least=0.1, most=86400),
         ready_path=table.take("ready_path", str, "a path", "/health"),
     )
-    if not spec.ready_path.startswith("/"):
+    if not re.fullmatch(r"/[!-~]*", spec.ready_path):
         raise table.wrong("ready_path", spec.ready_path, "a path that begins with /")
     table.end()
     return spec
+
+
+def _read_host(server: _Table) -> str:
+    host: str = server.take("host", str, "an address", "127.0.0.1")
+    if not re.fullmatch(r"[A-Za-z0-9.:-]+", host):  # an empty one would be every address of this machine
+        raise server.wrong("host", host, "an address or the name of this machine")
+    return host
 
 
 def parse_config(text: str, file: str = "config") -> Config:
     """A supervisor's configuration from TOML text. Raises EvidenceError naming file, key, found, expected."""
     try:
         top = _Table(file, "top", tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise EvidenceError(f"{file}: {error}", "expected TOML") from None
+    except (ValueError, RecursionError) as error:
+        raise EvidenceError(f"{file}: found no valid TOML: {str(error).lower()}", "expected TOML") from None
     top.whole("schema_version", None, least=1, most=1)
     server = _Table(file, "server", top.values.pop("server", {}))
     device = _Table(file, "device", top.values.pop("device", None))
@@ -174,7 +188,7 @@ def parse_config(text: str, file: str = "config") -> Config:
         budget_bytes=device.whole("budget_bytes", None, least=1) if source == RSS else None,
         index=device.whole("index", 0, most=63) if source == NVML else 0,
         memory_fraction=device.number("memory_fraction", 1.0, least=0.01, most=1.0),
-        host=server.take("host", str, "an address", "127.0.0.1"),
+        host=_read_host(server),
         port=server.whole("port", 0, most=65535),
         cooldown_seconds=server.number("cooldown_seconds", 30.0, most=86400),
         retry_after_seconds=server.whole("retry_after_seconds", 5, least=1, most=3600),
@@ -186,7 +200,5 @@ def parse_config(text: str, file: str = "config") -> Config:
 
 def read_config(path: Path) -> Config:
     """The configuration in a file."""
-    try:
-        return parse_config(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise EvidenceError(f"{path}: cannot be read: {error}", "name a TOML file") from None
+    content = read_input(path, "a supervisor's TOML file", "campaigns/lifecycle/ has some")
+    return parse_config(decode(path, content, "TOML"), str(path))

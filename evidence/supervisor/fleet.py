@@ -137,9 +137,13 @@ class Fleet:
             self.note("load_started", member)
             try:
                 await self._start(member)
-            except EvidenceError as error:
+            except (
+                EvidenceError,
+                OSError,
+                ValueError,
+            ) as error:  # a log that cannot be written, say: tried again later
                 await self._discard(member)
-                self._fail(member, error.message)
+                self._fail(member, error.message if isinstance(error, EvidenceError) else str(error))
                 return
             member.state, member.last_used = "loaded", time.monotonic()
             member.loads += 1

@@ -24,6 +24,7 @@ from typing import Any
 
 import httptools
 
+from evidence.errors import EvidenceError
 from evidence.supervisor.config import Config
 from evidence.supervisor.device import BudgetDevice
 from evidence.supervisor.fleet import Fleet, Member, Refusal
@@ -213,6 +214,17 @@ class Server:
             raise lost
 
 
+async def listen(config: Config, fleet: Fleet) -> asyncio.Server:
+    """A server that has its address and does not answer yet. Raises EvidenceError when the address cannot be had."""
+    try:
+        return await asyncio.start_server(Server(fleet).handle, config.host, config.port, start_serving=False)
+    except OSError as error:
+        raise EvidenceError(
+            f"{config.host}:{config.port}: cannot be listened at ({error.strerror or error}), expected a free address",
+            "choose another port in [server]; port = 0 lets the system choose",
+        ) from None
+
+
 async def serve(config: Config, logs: Path) -> None:
     """Listen until SIGTERM or SIGINT; prints `ready HOST:PORT` once the preloaded models answer."""
     ended = asyncio.Event()
@@ -220,17 +232,18 @@ async def serve(config: Config, logs: Path) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
     fleet = Fleet(config, logs)
+    server = await listen(config, fleet)  # before any engine is started for an address that is taken
     try:
         loading = asyncio.ensure_future(fleet.preload())
         stopping = asyncio.ensure_future(ended.wait())
         await asyncio.wait({loading, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if loading.done():
             loading.result()
-            server = await asyncio.start_server(Server(fleet).handle, config.host, config.port)
+            await server.start_serving()
             host, port = server.sockets[0].getsockname()[:2]
             print(f"ready {host}:{port}", flush=True)
             await stopping
-            server.close()
         loading.cancel()
     finally:
+        server.close()
         await fleet.close()

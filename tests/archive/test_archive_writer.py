@@ -1,6 +1,5 @@
 """The writer: one input, one archive, whoever writes it and wherever."""
 
-import dataclasses
 import hashlib
 import importlib.util
 import os
@@ -95,7 +94,7 @@ def test_rows_in_order_and_pieces_of_a_file_give_the_same_archive(tmp_path):
 
 
 def test_more_members_than_the_bytes_account_for_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(writer, "LIMITS", dataclasses.replace(LIMITS, free_members=3))
+    monkeypatch.setattr(writer, "LIMITS", LIMITS._replace(free_members=3))
     with pytest.raises(EvidenceError, match="limit-members: 40 members"):
         write_archive([(f"a{n}", b"") for n in range(40)], tmp_path / "a.tgz", "demo")
     assert not (tmp_path / "a.tgz").exists()

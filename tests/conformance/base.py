@@ -5,6 +5,7 @@ Standard library only: this folder can be carried away and run against any other
 
 import hashlib
 import json
+from functools import lru_cache
 from pathlib import Path
 
 TOP = "demo"
@@ -74,6 +75,11 @@ def shipped() -> dict[str, bytes]:
 
 def full() -> dict[str, bytes]:
     """A package that is whole: trusted files, the least of every index, and a few bodies."""
+    return dict(_full())
+
+
+@lru_cache
+def _full() -> dict[str, bytes]:
     definition = b'id = "tiny"\n'
     profile = {
         "id": "tiny",

@@ -264,7 +264,10 @@ class Damage:
 
     @staticmethod
     def pack(stream, head=GZIP, optional=b"", crc=0, length=0) -> bytes:
-        packer = zlib.compressobj(6, zlib.DEFLATED, -15)
+        level = (
+            1 if len(stream) < 4 << 20 else 6
+        )  # four hundred small packages, or one that is to be small where it lies
+        packer = zlib.compressobj(level, zlib.DEFLATED, -15)
         trailer = struct.pack("<II", zlib.crc32(stream) ^ crc, (len(stream) + length) & 0xFFFFFFFF)
         return head + optional + packer.compress(stream) + packer.flush() + trailer
 

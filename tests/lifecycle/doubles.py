@@ -10,6 +10,8 @@ import math
 import subprocess
 import time
 
+from evidence.errors import EvidenceError
+from evidence.lifecycle.events import NAME, EventLog, parse_events
 from evidence.supervisor.fleet import read_started
 from evidence.supervisor.server import Request
 
@@ -272,3 +274,15 @@ class Vllm(Double):
                 "choices": [{"message": {"content": text}, "logprobs": {"content": content}, "finish_reason": "stop"}],
             },
         )
+
+
+def carry_out(run, folder):
+    """The raw events of `run(log)` in a folder, told to its end or until it could not go on."""
+    folder.mkdir(exist_ok=True)
+    log = EventLog(folder / NAME)
+    try:
+        asyncio.run(run(log))
+    except EvidenceError as error:
+        log.write("aborted", message=error.message)
+    log.close()
+    return parse_events((folder / NAME).read_bytes())

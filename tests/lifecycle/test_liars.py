@@ -1,19 +1,16 @@
 """Every lie of a target is unmasked by the harness's audit, with its code; an honest target bears a record."""
 
-import asyncio
 import json
 import os
 
 import pytest
 
-from evidence.errors import EvidenceError
 from evidence.lifecycle.audit import audit
 from evidence.lifecycle.coresidency import CoResidency, run_co_residency
 from evidence.lifecycle.crash import Crash, run_crash
-from evidence.lifecycle.events import NAME, EventLog, parse_events
 from evidence.lifecycle.lora import Adapters, VllmEngine, run_lora
 from evidence.lifecycle.target import SupervisorTarget
-from tests.lifecycle.doubles import Supervisor, Vllm
+from tests.lifecycle.doubles import Supervisor, Vllm, carry_out
 
 CO = CoResidency(
     models=("p", "a"), pinned_model="p", next_load_model="b", rounds=2, load_limit_s=3, harness_deadline_s=10
@@ -25,9 +22,8 @@ LORA = Adapters("base", {name: f"/{name}" for name in ALIASES}, ("pin",), ("a", 
 
 def record(protocol, lie, folder):
     """Raw events of one run against a double with this lie (none with an empty one)."""
-    log = EventLog(folder / NAME)
 
-    async def run():
+    async def run(log):
         if protocol == "lora":
             async with Vllm(lie) as double:
                 await run_lora(LORA, VllmEngine(double.url, log, LORA, os.getpid()), log)
@@ -36,12 +32,7 @@ def record(protocol, lie, folder):
             target = SupervisorTarget(double.url, log, timeout=0.5)
             await (run_co_residency(CO, target, log) if protocol == "co-residency" else run_crash(CRASH, target, log))
 
-    try:
-        asyncio.run(run())
-    except EvidenceError as error:
-        log.write("aborted", message=error.message)
-    log.close()
-    return parse_events((folder / NAME).read_bytes())
+    return carry_out(run, folder)
 
 
 LIES = [

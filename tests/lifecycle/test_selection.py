@@ -1,6 +1,5 @@
 """Adapters that a request selects: lies are unmasked, and an honest run bears a record that the judge derives again."""
 
-import asyncio
 import json
 import os
 import subprocess
@@ -13,10 +12,10 @@ import pytest
 from evidence.errors import EvidenceError
 from evidence.lifecycle.audit import audit
 from evidence.lifecycle.bundle import ABOUT, MANIFEST, read_sources, render, summarize
-from evidence.lifecycle.events import NAME, EventLog, parse_events
 from evidence.lifecycle.selected import cosine_distances, difference
 from evidence.lifecycle.selection import LlamaSelector, Selection, SieSelector, read_vectors, run_selection
 from evidence.lifecycle.timeline import read_record, timeline
+from tests.lifecycle.doubles import carry_out
 from tests.lifecycle.selectors import Llama, Sie
 
 ROOT = Path(__file__).parents[2]
@@ -37,10 +36,8 @@ ABOUT_RUN = {
 
 def record(engine, lie, folder):
     """Raw events of one run against a double with this lie (none with an empty one)."""
-    folder.mkdir(exist_ok=True)
-    log = EventLog(folder / NAME)
 
-    async def run():
+    async def run(log):
         if engine == "llama.cpp":
             async with Llama(lie) as double:
                 await run_selection(LLAMA, LlamaSelector(double.url, log, LLAMA, os.getpid()), log)
@@ -49,12 +46,7 @@ def record(engine, lie, folder):
         async with Sie(lie, engine_log) as double:
             await run_selection(SIE, SieSelector(double.url, log, SIE, os.getpid(), engine_log), log)
 
-    try:
-        asyncio.run(run())
-    except EvidenceError as error:
-        log.write("aborted", message=error.message)
-    log.close()
-    return parse_events((folder / NAME).read_bytes())
+    return carry_out(run, folder)
 
 
 LIES = [

@@ -8,9 +8,10 @@ import pytest
 
 from evidence.capture.load import fetch
 from evidence.errors import EvidenceError
+from evidence.lifecycle.reply import read_reply
 from evidence.lifecycle.run import run_section
 from evidence.lifecycle.selection import HEADERS, read_sie_log, read_vectors
-from evidence.lifecycle.target import REFUSED, read_reply
+from evidence.lifecycle.target import REFUSED
 from tests.lifecycle.doubles import Double, respond
 
 SAID = json.loads(Path(__file__).with_name("sie.json").read_text())

@@ -9,14 +9,14 @@ import pytest
 from evidence.report.tables import PackageView, read_package
 from evidence.report.writing import write_report
 from tests.report.browser import CHROMIUM, Browser
-from tests.verifiers.forged_package import Forge, lay
+from tests.verifiers.forged_package import lay, sealed
 
 RECORD = Path(__file__).parents[1] / "vectors/lifecycle/published-record.json"
 
 
 @pytest.fixture(scope="session")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return lay(Forge().seal(), tmp_path_factory.mktemp("package") / "forged")
+    return lay(sealed(), tmp_path_factory.mktemp("package") / "forged")
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from evidence.cli import main
 
 
 def test_report_writes_the_page_and_ends_with_the_verdict(tmp_path):
-    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "results").mkdir(parents=True)
     (tmp_path / "package" / "manifest.json").write_text("{}\n")
     output = tmp_path / "report.html"
     ran = CliRunner().invoke(main, ["report", str(tmp_path / "package"), "--output", str(output)])

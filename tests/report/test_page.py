@@ -132,7 +132,7 @@ def test_an_unverified_package_is_marked_everywhere_and_its_codes_are_named(pack
 
 
 def test_a_package_that_cannot_be_read_still_gets_a_page_that_says_so(package, tmp_path):
-    (tmp_path / "folder" / "empty").mkdir(parents=True)
+    (tmp_path / "folder" / "results").mkdir(parents=True)
     (tmp_path / "folder" / "manifest.json").write_text("{}\n")
     output = tmp_path / "report.html"
     assert write_report(tmp_path / "folder", output, quiet=True).exit_code == 1
@@ -150,7 +150,11 @@ def test_a_verifier_that_could_not_run_or_is_blind_verifies_nothing(code, words)
 
 def test_mutation_controls_that_ran_are_counted():
     ran = Validation("p", [Stage("members", 1, 1)], {}, [{"verdict": "killed"}, {"verdict": "killed"}])
-    assert "2 of 2 forged copies were rejected" in render(ran, None)
+    assert "2 of 2 forged copies were rejected with the expected code.</p>" in render(ran, None)
+    ran.mutations.append({"verdict": "inert"})
+    assert "2 of 2 forged copies were rejected with the expected code. 1 more found nothing" in render(ran, None)
+    ran.mutations.append({"verdict": "survived"})
+    assert "2 of 3 forged copies were rejected" in render(ran, None)
     assert "were not part of this run" in render(GOOD, None)
 
 

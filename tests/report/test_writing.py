@@ -3,13 +3,14 @@
 import pytest
 
 from evidence.errors import EvidenceError
-from evidence.report import sheet, writing
+from evidence.report import page, sheet, writing
 from evidence.report.illustrations import OPENING
 from evidence.report.writing import write_report
 from evidence.verdict import Stage, Validation
 
 GOOD = Validation("p.tgz", [Stage("members", 1, 1)])
 PAGE = f"# A\n\n{sheet.MADE}\n"
+HTML = f"<!DOCTYPE html>{page.MADE}"
 SVG = f"{OPENING}></svg>\n"
 
 
@@ -20,7 +21,7 @@ def drawn(monkeypatch):
     monkeypatch.setattr("evidence.validate.verify", lambda *_, **__: GOOD)
     monkeypatch.setattr("evidence.report.writing.read_package", lambda _: None)
     monkeypatch.setattr("evidence.report.sheet.render", lambda *_, **__: tuple(result))
-    monkeypatch.setattr("evidence.report.page.render", lambda *_, **__: "<!DOCTYPE html>")
+    monkeypatch.setattr("evidence.report.page.render", lambda *_, **__: HTML)
     return result
 
 
@@ -118,8 +119,22 @@ def test_an_html_page_is_whole_or_not_there(drawn, tmp_path, monkeypatch):
     monkeypatch.setattr("evidence.report.page.render", lambda *_, **__: "\ud800")
     with pytest.raises(UnicodeEncodeError):
         write_report(tmp_path, output)
-    assert output.read_text() == "<!DOCTYPE html>"
+    assert output.read_text() == HTML
     assert sorted(one.name for one in tmp_path.iterdir()) == ["folder.html", "report.html"]
+
+
+def test_an_html_page_takes_the_place_of_its_own_alone(drawn, tmp_path):
+    output = tmp_path / "report.html"
+    output.write_text("<p>mine</p>")
+    with pytest.raises(EvidenceError, match="not made by this command"):
+        write_report(tmp_path, output)
+    assert output.read_text() == "<p>mine</p>"
+    output.write_text(f"an older page. {page.MADE}")
+    write_report(tmp_path, output)
+    assert output.read_text() == HTML
+    (tmp_path / "link.html").symlink_to(output)
+    with pytest.raises(EvidenceError, match="not made by this command"):
+        write_report(tmp_path, tmp_path / "link.html")
 
 
 def test_nothing_is_verified_before_the_place_is_known_to_be_free(drawn, tmp_path, monkeypatch):

@@ -20,6 +20,8 @@ ORDER = ["A", "B", "B", "A", "A", "B"]
 WORKERS = ["worker-1", "worker-2"]
 PHASES = [("native-warm", 2), ("rr-warm", 16), ("main", 24)]
 DAY = "2026-11-30T"
+MIDNIGHT = 1795996800  # of that day, in seconds since 1970
+NOON = MIDNIGHT + 12 * 3600
 
 
 def sha(data: bytes) -> str:
@@ -34,9 +36,10 @@ def instant(second: int) -> str:
     return f"{DAY}{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}.000000Z"
 
 
-def stream_body(key: str, pieces: int = 6, finish: str = "stop", prompt: int = 11, tokens: int | None = None) -> bytes:
+def stream_body(key: str, pieces: int = 6, finish: str = "stop", prompt: int = 11, tokens: int | None = None,
+                created: float = NOON) -> bytes:  # fmt: skip
     """A streamed chat answer as engines send it: role first, text, finish, usage, [DONE]."""
-    head = {"id": f"chatcmpl-{key}", "object": "chat.completion.chunk", "created": 1796000000, "model": "tiny"}
+    head = {"id": f"chatcmpl-{key}", "object": "chat.completion.chunk", "created": int(created), "model": "tiny"}
     chunks: list[dict] = [{**head, "choices": [{"index": 0, "delta": {"role": "assistant"}, "finish_reason": None}]}]
     for number in range(pieces):
         delta = {"content": f" word{number}"}
@@ -182,6 +185,7 @@ class Comparison:
         repetition = number // 2 + 1
         name = f"r{repetition}-{arm.lower()}"
         ledgers: dict[str, list[dict]] = {worker: [] for worker in WORKERS}
+        began = MIDNIGHT + 3600 * self.place + number * 60
         clock = 2.0
         marks = {"engineStartedSeconds": 0.1, "readySeconds": 1.5}
         for phase, count in PHASES:
@@ -204,7 +208,7 @@ class Comparison:
                 plain = phase == "native-warm"
                 key = f"{self.name}-{offer}"
                 request = self.native if plain else self.main
-                response = json_body(key) if plain else stream_body(key)
+                response = json_body(key) if plain else stream_body(key, created=began + start + total / 2)
                 self.store(response)
                 ttft_seconds, total = (None if plain else round(ttft, 9)), round(total, 9)
                 rows = ledgers[worker]

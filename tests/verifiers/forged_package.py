@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from tests.verifiers.forge import (
+    MIDNIGHT,
     ROOT,
     WORKERS,
     Comparison,
@@ -48,7 +51,11 @@ class Attempt:
                 {"messages": [{"role": "user", "content": f"case {number}"}], "stream": True}
             ).encode()  # fmt: skip
             key = f"{name}-{number}"
-            response = json_body(key, finish=finish) if surface == "exact" else stream_body(key, finish=finish)
+            response = (
+                json_body(key, finish=finish)
+                if surface == "exact"
+                else stream_body(key, finish=finish, created=MIDNIGHT + 60 * minute + clock)
+            )
             if finish == "broken":
                 response = b"data: {broken\n\n"
             self.bodies.update({sha(body): body, sha(response): response})
@@ -76,6 +83,13 @@ class Attempt:
                     {"id": f"metrics-{number}", "kind": "metrics", "worker": worker, "path": "/metrics", "status": 200,
                      "sha256": sha(b"withheld"), "bytes": 8, "kept": False, "withheldReason": "deployment details"},
                 ]  # fmt: skip
+            told = b'{"version": "1"}'
+            self.bodies[sha(told)] = told
+            self.controls += [
+                {"id": f"version-{number}", "kind": "version", "worker": worker, "path": "/version", "status": 200,
+                 "sha256": sha(told), "bytes": len(told), "kept": True, "withheldReason": None}
+                for number, worker in enumerate(workers, 1)
+            ]  # fmt: skip
             for worker in workers:
                 rows = self.ledgers[worker]
                 control = receipt(len(rows) + 1, None, 20 + len(rows), 20.1 + len(rows), b"", listing)
@@ -374,11 +388,11 @@ class Forge:
                 case = f"{one['id']}-synthetic-{surface}"
                 mine = sorted((a for a in self.attempts if a.data["case"] == case), key=lambda a: a.data["startedAt"])
                 if one["state"] == "deferred":
-                    outcome, reason = "USER_DEFERRED", "DEFERRED"
+                    outcome, reason = "USER_DEFERRED", "USER_DEFERRED"
                 elif mine:
                     outcome, reason = mine[-1].data["outcome"], mine[-1].data["reason"]
                 else:
-                    outcome, reason = "NOT_ATTEMPTED", "NO_ATTEMPT"
+                    outcome, reason = "NOT_ATTEMPTED", "NOT_ATTEMPTED"
                 rows.append(
                     {
                         "case": case, "profile": one["id"], "engine": "synthetic",
@@ -457,10 +471,20 @@ class Forge:
             )  # fmt: skip
 
 
-def lay(files: dict[str, bytes], folder: Any) -> Any:
+@lru_cache
+def _sealed() -> dict[str, bytes]:
+    return Forge().seal()
+
+
+def sealed() -> dict[str, bytes]:
+    """The files of the forged package as it is, made once a process."""
+    return dict(_sealed())
+
+
+def lay(files: dict[str, bytes], folder: Path) -> Path:
     """Write a package into a folder."""
+    for parent in sorted({folder / name.rpartition("/")[0] for name in files}):
+        parent.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        (folder / name).write_bytes(data)
     return folder

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from checking.check import Check, Family, Finding, Mutation, Report, judge, tabl
 from checking.damage import Bench, sums_of  # noqa: E402
 from checking.package import Memory, Overlay, Recall  # noqa: E402
 
-from tests.verifiers.forged_package import Forge  # noqa: E402
+from tests.verifiers.forged_package import sealed  # noqa: E402
 
 NAMES = ("verify-results", "verify-incomplete-results", "verify-converged")
 PAGE = ROOT / "verifiers" / "CHECKS.md"
@@ -41,11 +42,11 @@ def verifier(name: str) -> Any:
 @lru_cache
 def forged() -> Memory:
     """The forged package."""
-    return Memory(Forge().seal())
+    return Memory(sealed())
 
 
 class Kill(NamedTuple):
-    """One mutation tried: the code it is aimed at, what was altered, what was found, with and without its check."""
+    """One mutation tried: the code it is aimed at, what was altered and what was found."""
 
     code: str
     mutation: str
@@ -53,7 +54,6 @@ class Kill(NamedTuple):
     altered: str | None
     findings: tuple[Finding, ...]
     crashes: tuple[str, ...]
-    without: frozenset[str] | None
 
 
 def without(families: tuple[Family, ...], code: str) -> tuple[Family, ...]:
@@ -94,12 +94,12 @@ def damaged(on: Ground, mutation: Mutation) -> tuple[str | None, Overlay]:
 
 @lru_cache
 def kills_of(name: str, row: Check) -> tuple[Kill, ...]:
-    """Every mutation of one row, without its ablation."""
+    """Every mutation of one row."""
     on, made = ground(name), []
     for mutation in row.mutations:
         altered, overlay = damaged(on, mutation)
         report = judge(overlay, on.families, on.clean, overlay.changed, overlay.moved, recall=on.recall)
-        made.append(Kill(row.code, mutation.name, mutation.resealed, altered, report.findings, report.crashes, None))
+        made.append(Kill(row.code, mutation.name, mutation.resealed, altered, report.findings, report.crashes))
     return tuple(made)
 
 
@@ -114,18 +114,16 @@ def ablated(name: str, row: Check) -> frozenset[str]:
     return report.codes()
 
 
-@lru_cache
-def kills(name: str) -> tuple[Kill, ...]:
-    """Every mutation of a verifier; the first of each row with what still sees it when its check is taken out."""
-    made: list[Kill] = []
-    for row in table(verifier(name).families):
-        first, *rest = kills_of(name, row)
-        made += [first._replace(without=ablated(name, row)), *rest]
-    return tuple(made)
+Said = Callable[[str, Check], str]
 
 
-def page() -> str:
-    """CHECKS.md: every code with its truth, its mutations, and which other checks see the first of them."""
+def also_seen(name: str, row: Check) -> str:
+    """The codes that still reject a row's first mutation when its check is taken out, in the words of the page."""
+    return ", ".join(sorted(ablated(name, row))) or "none"
+
+
+def page(also: Said) -> str:
+    """CHECKS.md: every code with its truth, its mutations, and by `also` which other checks see the first of them."""
     lines = [
         "# Every check and the mutations that prove it awake",
         "",
@@ -134,22 +132,29 @@ def page() -> str:
         "the checks that still reject the first mutation when the check itself is taken out; with none, it survives then.",
     ]
     total = resealed = 0
-    for name in NAMES:
-        rows, tried = table(verifier(name).families), kills(name)
-        lines += ["", f"## {name}", "", "| code | truth | mutations | also seen by |", "|---|---|---|---|"]
-        for row in rows:
-            mine = [one for one in tried if one.code == row.code]
-            total, resealed = total + len(mine), resealed + sum(one.resealed for one in mine)
-            told = "; ".join(one.mutation + (" *" if one.resealed else "") for one in mine)
-            also = ", ".join(sorted(next(one.without for one in mine if one.without is not None) or ())) or "none"
-            lines.append(f"| `{row.code}` | {row.truth} | {told} | {also} |")
-    lines += ["", f"{total} mutations, {resealed} of them resealed."]
-    lifecycle = table(verifier("verify-lifecycle").families)
-    lines += ["", "## verify-lifecycle", "", "| code | truth | mutations |", "|---|---|---|"]
-    for row in lifecycle:
-        told = "; ".join(one.name + (" *" if one.resealed else "") for one in row.mutations)
-        lines.append(f"| `{row.code}` | {row.truth} | {told} |")
+    for name in (*NAMES, "verify-lifecycle"):
+        more = name in NAMES
+        if not more:
+            lines += ["", f"{total} mutations, {resealed} of them resealed."]
+        lines += [
+            "",
+            f"## {name}",
+            "",
+            "| code | truth | mutations |" + " also seen by |" * more,
+            "|---|---|---|" + "---|" * more,
+        ]
+        for row in table(verifier(name).families):
+            total, resealed = total + len(row.mutations), resealed + sum(one.resealed for one in row.mutations)
+            told = "; ".join(one.name + (" *" if one.resealed else "") for one in row.mutations)
+            lines.append(f"| `{row.code}` | {row.truth} | {told} |" + (f" {also(name, row)} |" if more else ""))
     return "\n".join(lines) + "\n"
+
+
+def told_on_the_page(name: str, row: Check) -> str:
+    """Which other checks see a row's first mutation, as the page has it."""
+    section = PAGE.read_text().partition(f"## {name}\n")[2]
+    line = next(line for line in section.splitlines() if line.startswith(f"| `{row.code}` |"))
+    return line.rstrip(" |").rpartition("| ")[2]
 
 
 def line_of(one: Kill) -> str:
@@ -158,14 +163,18 @@ def line_of(one: Kill) -> str:
     return re.sub(r"(?i)\b[0-9a-f]{40,64}\b", "<sha256>", line)
 
 
-def golden() -> str:
-    """For every code the line that its first mutation prints."""
+def first_line(name: str, row: Check) -> str:
+    """The line that a row's first mutation prints."""
+    return line_of(kills_of(name, row)[0])
+
+
+def golden(line: Said) -> str:
+    """For every code the `line` that its first mutation prints."""
     lines = []
     for name in NAMES:
         lines.append(f"# {name}")
         for row in table(verifier(name).families):
-            first = kills_of(name, row)[0]
-            lines += [f"## {first.mutation}", line_of(first)]
+            lines += [f"## {row.mutations[0].name}", line(name, row)]
     return "\n".join(lines) + "\n"
 
 
@@ -183,5 +192,5 @@ def golden_lines() -> dict[tuple[str, str, str], str]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
-    GOLDEN.write_text(golden())
+    PAGE.write_text(page(also_seen))
+    GOLDEN.write_text(golden(first_line))

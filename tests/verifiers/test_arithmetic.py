@@ -36,6 +36,8 @@ def test_p95_of_24_is_the_23rd_and_of_1_to_100_is_95() -> None:
 def test_touching_intervals_are_not_open_together() -> None:
     assert most_open([(0, 1), (1, 2), (1, 3)]) == 2
     assert most_open([]) == 0
+    assert most_open([(0, 0), (1, 1)]) == 0
+    assert most_open([(0, 4), (1, 1), (2, 3), (2, 5), (3, 4)]) == 3
 
 
 def test_median_and_words() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.verifiers.forged_package import ROOT, Forge, lay
+from tests.verifiers.forged_package import ROOT, lay, sealed
 
 SCRIPTS = ("verify-results.py", "verify-incomplete-results.py", "verify-converged.py")
 VERSIONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
@@ -32,7 +32,7 @@ def interpreter(version: str) -> str | None:
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("forged") / "forged"
-    return lay(Forge().seal(), folder)
+    return lay(sealed(), folder)
 
 
 def run(script: str, *arguments: str, python: str = sys.executable, flags: tuple[str, ...] = ("-I", "-S"), **options):
@@ -54,8 +54,10 @@ def test_every_interpreter_verifies_from_inside_the_package(package: Path, versi
     if python is None:
         pytest.skip(f"no python {version} on this machine")
     before = state(package)
+    own = sys.version.startswith(version + ".")
     for script in SCRIPTS:
-        for flags in ((), ("-I", "-S")):
+        # Each script begins alike: of another version one is asked both ways.
+        for flags in ((), ("-I", "-S"))[: 2 if own or script == SCRIPTS[1] else 1]:
             command = [python, *flags, str(package / script), "--json"]
             environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
             ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
@@ -100,7 +102,7 @@ def test_a_blind_verifier_exits_3(package: Path, tmp_path: Path) -> None:
 
 
 def test_rejection_prints_a_line_a_finding(tmp_path: Path) -> None:
-    files = Forge().seal()
+    files = sealed()
     files["README.md"] += b"more\n"
     ran = run("verify-results.py", str(lay(files, tmp_path / "p")))
     assert ran.returncode == 1
@@ -109,7 +111,7 @@ def test_rejection_prints_a_line_a_finding(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["link", "folder-link", "fifo", "extra", "missing", "empty-folder"])
 def test_what_is_no_listed_regular_file_is_refused_and_never_opened(tmp_path: Path, kind: str) -> None:
-    folder = lay(Forge().seal(), tmp_path / "p")
+    folder = lay(sealed(), tmp_path / "p")
     expected = {"link": "type-link", "folder-link": "type-link", "fifo": "type-special", "extra": "sums-unlisted",
                 "missing": "sums-missing", "empty-folder": "type-folder"}[kind]  # fmt: skip
     if kind == "link":
@@ -142,7 +144,7 @@ def test_what_cannot_be_run_exits_2(tmp_path: Path, package: Path) -> None:
 
 
 def test_the_retained_part_refuses_and_says_where_the_archive_is(tmp_path: Path) -> None:
-    files = {name: data for name, data in Forge().seal().items() if not name.startswith("results/")}
+    files = {name: data for name, data in sealed().items() if not name.startswith("results/")}
     ran = run("verify-results.py", str(lay(files, tmp_path / "p")))
     assert ran.returncode == 2
     assert "-evaluation.tgz" in ran.stderr
@@ -150,7 +152,7 @@ def test_the_retained_part_refuses_and_says_where_the_archive_is(tmp_path: Path)
 
 @pytest.mark.parametrize("options", [["-I", "-S"], []])
 def test_a_shadowing_module_in_the_package_is_never_imported(tmp_path: Path, options: list[str]) -> None:
-    files = Forge().seal()
+    files = sealed()
     folder = lay(files, tmp_path / "p")
     (folder / "json.py").write_text("raise SystemExit(0)\n")
     ran = subprocess.run(
@@ -181,3 +183,14 @@ def test_no_socket_is_opened_and_nothing_outside_the_standard_library_is_importe
             for name in names:
                 assert name.split(".")[0] in allowed, path
                 assert name.split(".")[0] not in forbidden, path
+
+
+@pytest.mark.parametrize("script", [*SCRIPTS, "verify-lifecycle.py"])
+def test_a_script_without_its_rules_says_so_and_gives_no_verdict(script: str, package: Path, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "verifiers" / script, tmp_path)
+    ran = subprocess.run(
+        [sys.executable, str(tmp_path / script), str(package)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"{script.removesuffix('.py')}: needs Python 3.8 or newer (this is 3.")
+    assert ran.stderr.endswith(" and the folder checking beside this file\n")

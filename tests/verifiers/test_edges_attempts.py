@@ -62,7 +62,12 @@ def test_every_document_names_its_attempt_and_every_ledger_its_worker() -> None:
     assert said("attempt-names", "rr", other) == [
         "ledgers/attempt.worker-1.json: found worker-2 of attempt, expected worker-1 of attempt"
     ]
-    for document, key in (("attempt.json", "id"), ("samples.json", "comparison"), ("controls.json", "attempt")):
+    for document, key in (
+        ("attempt.json", "id"),
+        ("attempt.json", "run"),
+        ("samples.json", "comparison"),
+        ("controls.json", "attempt"),
+    ):
         changed = data(lambda value, key=key: value.update({key: "zz"}), document)
         assert said("attempt-names", "rr", changed) == [f"{document}#/{key}: found zz, expected {NAMES['rr']}"]
 
@@ -79,6 +84,9 @@ def test_every_document_names_its_attempt_and_every_ledger_its_worker() -> None:
         ("image", [to(outcome="NATIVE_FAILURE", reason="BAD_ANSWER")], "NATIVE_FAILURE, expected an outcome of an attempt without samples"),
         ("image", [to(outcome="SUCCESS", reason="OK")], "SUCCESS, expected an outcome of an attempt without samples"),
         ("image", [to(outcome="NOT_ATTEMPTED", reason="NO_ATTEMPT")], "NOT_ATTEMPTED, expected an outcome that an attempt can have"),
+        ("native", [to(ended=False, outcome="NOT_ATTEMPTED", reason="RUNNER_DIED")], None),
+        ("native", [to(ended=False, outcome="NOT_ATTEMPTED", reason="OK")], "NOT_ATTEMPTED, OK, expected NOT_ATTEMPTED and the code of its end, since it did not end"),
+        ("native", [to(ended=False)], "SUCCESS, OK, expected NOT_ATTEMPTED and the code of its end, since it did not end"),
         ("partial", [to(outcome="SUCCESS", reason="OK")], "SUCCESS, OK, expected EXACT_PARTIAL_ONE_PREFILL, ONE_PREFILL"),
         ("rr", [data(lambda one: one.update(surface="exact"))], None),
         ("exact", [exact(tokenIdsEqual=False)], "SUCCESS, OK, expected EXACT_REJECTED, TOKENS_DIFFER"),
@@ -184,7 +192,10 @@ def workers(*names: tuple[int, int]) -> Callable[[Desk], None]:
         ("native", workers((2, 2)), ["launches/0/worker"]),
         ("exact", to(exact=None), ["exact"]),
         ("exact", to(surface="rr"), ["exact"]),
-        ("native", to(surface="exact"), ["exact"]),
+        ("native", to(surface="exact"), ["gateway", "exact"]),
+        ("rr", to(gateway=None), ["gateway"]),
+        ("native", to(gateway=None), []),
+        ("image", to(surface="rr"), []),
         ("rejected", to(exact=None), []),
         ("rejected", to(surface="rr"), []),
     ],
@@ -213,9 +224,9 @@ def test_the_shape_is_told_in_words() -> None:
         ("exact", [exact(expectedTokenIds=[1, 2])], ["/exact/tokenIdsEqual: found true, expected false"]),
         ("exact", [exact(observedTokenIds=None)], ["/exact/tokenIdsEqual: found true, expected null"]),
         ("exact", [exact(observedTokenIds=None, tokenIdsEqual=None, control=None)], []),
-        ("exact", [exact(trafficPerWorker={"worker-1": 2, "worker-2": 2, "worker-3": 0})], []),
+        ("exact", [exact(trafficPerWorker={"worker-1": 2, "worker-2": 2, "worker-3": 0})], ['/exact/trafficPerWorker: found {"worker-1": 2, "worker-2": 2, "worker-3": 0}, expected {"worker-1": 2, "worker-2": 2}']),
         ("exact", [exact(trafficPerWorker={"worker-1": 2, "worker-2": 1})], ['/exact/trafficPerWorker: found {"worker-1": 2, "worker-2": 1}, expected {"worker-1": 2, "worker-2": 2}']),
-        ("partial", [exact(trafficPerWorker={"worker-1": 2})], []),
+        ("partial", [exact(trafficPerWorker={"worker-1": 2})], ['/exact/trafficPerWorker: found {"worker-1": 2}, expected {"worker-1": 2, "worker-2": 0}']),
         ("exact", [exact(engagement="REJECTED")], ["/exact/engagement: found REJECTED, expected ADMITTED"]),
         ("partial", [exact(engagement="ADMITTED")], ["/exact/engagement: found ADMITTED, expected PARTIAL_ONE_PREFILL"]),
         ("rejected", [exact(engagement="ADMITTED")], ["/exact/engagement: found ADMITTED, expected REJECTED"]),

@@ -431,10 +431,10 @@ def test_the_attempt_that_ended_last_decides() -> None:
 def test_without_an_attempt_that_ended_a_case_was_deferred_or_not_attempted() -> None:
     at = f"{MATRIX}#"
     assert said("matrix-undecided", row("deferred-synthetic-rr", outcome="NOT_ATTEMPTED")) == [
-        f"{at}deferred-synthetic-rr: found NOT_ATTEMPTED, expected USER_DEFERRED"
+        f"{at}deferred-synthetic-rr: found NOT_ATTEMPTED, USER_DEFERRED, expected USER_DEFERRED, USER_DEFERRED"
     ]
     assert said("matrix-undecided", row("gated-synthetic-rr", outcome="USER_DEFERRED")) == [
-        f"{at}gated-synthetic-rr: found USER_DEFERRED, expected NOT_ATTEMPTED"
+        f"{at}gated-synthetic-rr: found USER_DEFERRED, NOT_ATTEMPTED, expected NOT_ATTEMPTED, NOT_ATTEMPTED"
     ]
     tried = attempt("a02", case="deferred-synthetic-rr")
     assert said("matrix-undecided", tried) == [
@@ -580,7 +580,7 @@ def test_names_are_of_the_alphabet_short_enough_and_shallow_enough(name: str, li
     if line is None:
         assert lines == []
     elif line == "component":
-        assert lines[0].startswith(f"{name}: found component ")
+        assert lines[0].startswith(f"{name.encode('ascii', 'backslashreplace').decode()}: found component ")
         assert lines[0].endswith(", expected letters, digits and ._+- in at most 100, no device name")
     else:
         assert lines == [f"{name}: {line}"]

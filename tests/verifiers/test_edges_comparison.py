@@ -792,12 +792,12 @@ def named(name: str, finish: str = "stop") -> bytes:
     return stream({"content": name}, finish=finish).replace(b'{"choices"', b'{"id": "same", "choices"')
 
 
-def test_no_two_main_samples_have_an_answer_of_one_id() -> None:
+def test_no_two_samples_have_an_answer_of_one_id() -> None:
     one, two = answered("r1-b-main-001", named("one")), answered("r3-a-main-002", named("two"))
     assert said("answer-own", one, two) == [
         "samples.json#r3-a-main-002: found the answer id same of r1-b-main-001, expected an answer of its own"
     ]
-    assert said("answer-own", one, answered("r3-a-rr-warm-002", named("two"))) == []
+    assert len(said("answer-own", one, answered("r3-a-rr-warm-002", named("two")))) == 1
     assert said("answer-own", one, answered("r3-a-main-002", named("two", "halt"))) == []
     assert len(said("answer-own", one, answered("r3-a-main-002", named("two", "length")))) == 1
 

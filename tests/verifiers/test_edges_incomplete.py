@@ -464,19 +464,20 @@ def test_the_index_has_one_row_for_every_folder() -> None:
     own = FOLDER.rpartition("/")[2]
     moved = index(lambda rows: rows.append({**rows[0], "folder": "results/incomplete/x"}))
     assert told(INCOMPLETE, "incomplete-index", moved) == [
-        f"{at}#{own}: found folder results/incomplete/x, expected {FOLDER}"
+        f"{at}#{own}: found folder results/incomplete/x, expected {FOLDER} with an incomplete comparison"
     ]
     renamed = index(lambda rows: rows[0].update(id="x"))
     assert told(INCOMPLETE, "incomplete-index", renamed) == [
-        f"{at}#x: found folder {FOLDER}, expected results/incomplete/x"
+        f"{at}#x: found folder {FOLDER}, expected results/incomplete/x with an incomplete comparison"
     ]
     before = index(lambda rows: rows.append({**rows[0], "id": "a", "folder": "results/incomplete/a"}))
     assert told(INCOMPLETE, "incomplete-index", before) == [
-        f"{at}#a: found folder results/incomplete/a, expected results/incomplete/a",
+        f"{at}#a: found folder results/incomplete/a, expected results/incomplete/a with an incomplete comparison",
         f"{at}: found rows out of order, expected rows sorted by id",
     ]
     assert told(INCOMPLETE, "incomplete-index", lambda bench: bench.put("results/incomplete/x", b"")) == [
-        "incomplete-index results/incomplete/x: found a file beside the incomplete comparisons, expected their folders only"
+        "incomplete-index results/incomplete/x: found a file beside the incomplete comparisons, "
+        "expected folders of incomplete comparisons only"
     ]
 
 

@@ -18,13 +18,16 @@ from tests.verifiers.kill_matrix import ground, kills_of, table, verifier  # set
 from checking import reading, shape  # isort: skip
 from checking.check import judge  # isort: skip
 from checking.damage import try_mutation, Bench, written_json  # isort: skip
-from checking.listing import Listing  # isort: skip
-from checking.package import Folder, Memory, Recall  # isort: skip
+from checking.check import Scope, read_documents  # isort: skip
+from checking.listing import FILE, Listing, one_of_hashes  # isort: skip
+from checking.package import Folder, Memory, Recall, View  # isort: skip
 from checking.reading import JsonFault, read_document  # isort: skip
-from checking.rules import answers, shapes  # isort: skip
+from checking.rules import answers, checksums, pairing, protocol, receipts, samples, shapes  # isort: skip
 from checking.rules.answers import answer, read_request  # isort: skip
 from checking.streams import fold, read_events, unify  # isort: skip
-from checking.sums import compare, looks_plain, read_sums, rows, Sums, SumsFault  # isort: skip
+from checking.rules.comparison import Comparison  # isort: skip
+from checking.rules.settings import documents as documents_of  # isort: skip
+from checking.sums import SUMS, Sums, SumsFault, Unplain, compare, looks_plain, read_sums, rows, told  # isort: skip
 
 REQUESTS = [
     read_request(body)
@@ -229,6 +232,16 @@ def test_a_listing_is_the_dictionary_that_it_stands_for(
         assert made.below(folder) == below
         assert made.right_in(folder) == [name for name in below if "/" not in name[start:]]
         assert made.folders(folder) == sorted({name[: name.find("/", start)] for name in below if "/" in name[start:]})
+        assert sorted(made.inside(folder)) == [name[start:] for name in below]
+        hashed = {name for name in below if name.rpartition("/")[0] == "a/b" and right[name] == FILE}
+        if all(len(name) == 68 for name in hashed):
+            assert made.below(folder, "a/b") == [name for name in below if folder == "a/b" or name not in hashed]
+    files = sorted(name for name, kind in right.items() if kind == FILE)
+    assert [f"{run.folder}/{name}".lstrip("/") for run in made.runs() for name in run.names] == files
+    for run in made.runs():
+        assert run.hashed is bool(run.names == made.files(run.folder) and one_of_hashes(made.joined(run.folder))) or (
+            made.folders(run.folder) != []
+        )
     assert [made.find(name) for name in ("a", "a/b", "a//b", "", "/")] == [
         right.get(name) for name in ("a", "a/b", "a//b", "", "/")
     ]
@@ -237,10 +250,31 @@ def test_a_listing_is_the_dictionary_that_it_stands_for(
 def test_a_stored_body_costs_the_listing_its_name_and_little_more() -> None:
     listing = Listing()
     for folder in range(40):
-        listing.add(f"results/settings/c-{folder}/bodies", [(f"{n:064x}", "file") for n in range(250)])
+        listing.add(f"results/settings/c-{folder}/bodies", [f"{n:064x}" for n in range(250)], {})
     listing.find("results/settings/c-1/bodies/" + "0" * 64)
     weight = sum(map(sys.getsizeof, (listing._files, *listing._files, *listing._files.values())))
     assert weight < 70 * len(listing)
+
+
+@pytest.mark.parametrize(
+    ("joined", "hashed"),
+    [
+        ("", False),
+        ("0" * 64 + "/", True),
+        ("0" * 64 + "/" + "af09" * 16 + "/", True),
+        ("0" * 64 + "/" + "AF09" * 16 + "/", False),
+        ("0" * 63 + "/", False),
+        ("0" * 65 + "/", False),
+        ("0" * 63 + "//", False),
+        ("0" * 64, False),
+        ("0" * 64 + "/" + "0" * 32 + "/" + "0" * 31 + "/", False),
+        ("0" * 63 + "é/", False),
+        ("0" * 63 + "\udc80/", False),
+        ("0" * 63 + "g/" + "0" * 64 + "/", False),
+    ],
+)
+def test_names_are_hashes_when_each_is_one(joined: str, hashed: bool) -> None:
+    assert one_of_hashes(joined) == ("0" * 64 if hashed else "")
 
 
 # SHA256SUMS ---------------------------------------------------------------------------------------------------------
@@ -280,6 +314,72 @@ def test_a_list_is_read_alike_in_pieces_and_by_its_difference(one: Any, two: Any
         assert base.written({**dict.fromkeys(base), **read}) == data
 
 
+HASHED = [f"{n:064x}" for n in range(3)]
+shelves = st.dictionaries(
+    st.builds(
+        "/".join, st.tuples(st.sampled_from(["x/bodies", "x-y", "x", "é"]), st.sampled_from([*HASHED, "a", "b"]))
+    ),
+    st.sampled_from(HASHED),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(
+    shelves, st.booleans(), st.sampled_from(["", "drop", "add", "swap", "cut", "upper", "blank"]), st.integers(1, 90)
+)
+def test_a_list_that_agrees_with_the_files_says_what_it_says_line_by_line(
+    files: dict[str, str], own: bool, change: str, size: int
+) -> None:
+    if own:
+        files = {name: name[-64:] if name[-64:] in HASHED else digest for name, digest in files.items()}
+    lines = [f"{digest}  {name}\n" for name, digest in sorted(files.items())]
+    data = "".join(
+        {"drop": lines[1:], "add": [*lines, f"{HASHED[0]}  z\n"], "swap": lines[::-1]}.get(change, lines)
+    ).encode()
+    data = {"cut": data[:-1], "upper": data[:3] + b"A" + data[4:], "blank": data + b"\n"}.get(change, data)
+    listing = Listing.of([(name, FILE) for name in (*files, SUMS)])
+    pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    try:
+        found = {
+            f"{run.folder}/{name}": digest
+            for run, digests in told(pieces, listing.runs())
+            for name, digest in zip(run.names, digests or run.names, strict=True)
+        }
+    except Unplain:
+        assert change not in ("", "swap") or len(files) > 1 or any(name.startswith("é") for name in files)
+        assert change or any(name.startswith("é") for name in files)
+        return
+    assert found == files == read_sums(data)
+
+
+@pytest.mark.parametrize("listed", [checksums.EVERYTHING, checksums.WHAT_WAS_READ])
+def test_a_file_is_held_to_its_line_whether_or_not_it_was_read_before(listed: Any, tmp_path: Path) -> None:
+    body = Memory({"x": b"1"}).digest("x")
+    files = {
+        "x/bodies/" + body: b"1",
+        "x/bodies/" + HASHED[0]: b"2",
+        "y/bodies/" + HASHED[1]: b"3",
+        "manifest.json": b"4",
+    }
+    lines = {name: name[-64:] if "/" in name else HASHED[2] for name in files}
+    files[SUMS] = "".join(f"{digest}  {name}\n" for name, digest in sorted(lines.items())).encode()
+    for name, data in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    for read in ([], ["x/bodies/" + body], ["x/bodies/" + HASHED[0]], list(files)[:4]):
+        for source in (Memory(files), Folder(str(tmp_path))):
+            for name in read:
+                source.read(name)
+            subject = listed.open(Scope(View(source), "package", "", {}))
+            assert subject.wrong is not None
+            asked = set(files) - {SUMS} if listed is checksums.EVERYTHING else {*read, "manifest.json"}
+            wrong = {name for name in asked if name != "x/bodies/" + body}
+            assert {name for name, _, _ in checksums.hold_digests(subject)} == wrong
+            assert subject.compared == len(asked)
+            assert {name for name, _, _ in subject.mismatches(subject.rows())} == wrong
+
+
 @pytest.mark.parametrize("name", ["verify-results", "verify-incomplete-results", "verify-converged"])
 def test_what_is_judged_by_the_difference_is_judged_as_the_whole_is(name: str) -> None:
     on, recall = ground(name), Recall()
@@ -291,6 +391,58 @@ def test_what_is_judged_by_the_difference_is_judged_as_the_whole_is(name: str) -
                 check.code, mutation, on.source, on.families, before, Bench(on.source, on.sums), recall
             )
             assert outcome.observed == tuple(sorted({finding.code for finding in kill.findings})), mutation.name
+
+
+# Exchanges ----------------------------------------------------------------------------------------------------------
+
+
+def _comparison() -> Comparison:
+    on = ground("verify-results")
+    view = View(on.source)
+    scope = Scope(view, "comparison", view.folders("results/settings")[0], {})
+    assert read_documents(scope, documents_of(view, scope.folder)) == []
+    return Comparison(scope)
+
+
+VALUES: dict[str, list[Any]] = {
+    "offer": ["r1-a-main-001"], "requestId": ["r1-a-main-001", None], "worker": ["worker-1", "worker-2", None],
+    "responseSha256": ["0" * 64], "requestSha256": ["0" * 64], "status": [200, 502, None], "transport": ["closed-early"],
+    "complete": [False], "traffic": [False], "method": ["GET"], "path": ["/v1/models"], "reason": ["CLOSED"],
+    "responseBytes": [1], "totalSeconds": [Decimal("0.5")], "startedSeconds": [Decimal(1)], "endedSeconds": [Decimal(2)],
+}  # fmt: skip
+changes = st.lists(
+    st.tuples(st.booleans(), st.integers(0, 41), st.sampled_from(sorted(VALUES)), st.integers(0, 2)), max_size=3
+)
+ASKED = (
+    samples.hold_stored, samples.hold_lengths, samples.hold_cited, samples.hold_arm_copies, samples.hold_sample_copies,
+    receipts.hold_traffic, receipts.hold_completeness, receipts.hold_copies, protocol.hold_files,
+)  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@given(changes)
+def test_what_is_one_exchange_by_its_id_is_one_by_every_other_question(
+    altered: list[tuple[bool, int, str, int]],
+) -> None:
+    subject = _comparison()
+    for is_sample, place, key, value in altered:
+        table_ = subject.by_arm["r1-a"] if is_sample else subject.ledgers["r1-a", "worker-1"]
+        row = table_[place % len(table_)]
+        if key in row:
+            row[key] = VALUES[key][value % len(VALUES[key])]
+    questions = (receipts.hold_matched, receipts.hold_receipted, receipts.hold_ids)
+    paired = pairing.paired(subject, "r1-a")
+    quick = [list(hold(subject)) for hold in questions], pairing.mismatched(subject, "r1-a")
+    subject.paired = dict.fromkeys(subject.paired, False)
+    assert ([list(hold(subject)) for hold in questions], pairing.mismatched(subject, "r1-a")) == quick
+    assert not paired or quick == ([[], [], []], False)
+    assert {(name, length) for _, name, length in subject.citations()} == subject.cited_lengths()
+
+
+def test_nothing_is_left_to_be_asked_of_a_comparison_that_is_right() -> None:
+    subject = _comparison()
+    assert all(pairing.paired(subject, arm) for arm in subject.arms_seen())
+    assert [list(hold(subject)) for hold in ASKED] == [[]] * len(ASKED)
 
 
 # Bytes --------------------------------------------------------------------------------------------------------------
@@ -310,7 +462,7 @@ def test_a_folder_knows_what_it_read_and_nothing_else(tmp_path: Path) -> None:
         assert folder.known(name) == memory.digest(name)
         assert b"".join(folder.pieces(name)) == folder.read(name) == data
     assert folder.known("x/bodies/" + "1" * 64) is None
-    assert sum(map(sum, folder._read.values())) == 1  # a body under its own hash costs one byte
+    assert sum(map(sum, folder._own.values())) == 1  # a body under its own hash costs one byte
     folder.close()
 
 

@@ -21,7 +21,7 @@ from checking.shape import Keys, ListOf, MapOf, Maybe, Shape, faults
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
-from tests.verifiers.forged_package import ROOT, Forge
+from tests.verifiers.forged_package import ROOT, sealed
 
 TABLE = {
     "comparison": shapes_comparison.COMPARISON,
@@ -66,7 +66,7 @@ def schema_of(name: str) -> str:
 def documents() -> dict[str, tuple[str, bytes]]:
     """One forged document of each kind: schema -> (name, bytes)."""
     made: dict[str, tuple[str, bytes]] = {}
-    for name, data in Forge().seal().items():
+    for name, data in sealed().items():
         if (
             name.endswith(".json")
             and not name.startswith("schemas/")

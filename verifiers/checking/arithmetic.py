@@ -7,7 +7,7 @@ package.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Iterable, List, Optional, Sequence
+from typing import Iterable, Optional, Sequence
 
 from checking.plan import Number
 
@@ -55,12 +55,11 @@ def written(value: Optional[Fraction]) -> Optional[str]:
 
 def most_open(intervals: Iterable[Sequence[Number]]) -> int:
     """The greatest number of [start, end) intervals open at once; one that ends as another starts is closed."""
-    edges: List[Sequence[Number]] = []
-    for start, end in intervals:
-        edges.append((start, 1))
-        edges.append((end, -1))
-    level = most = 0
-    for edge in sorted(edges, key=lambda edge: (edge[0], edge[1])):
-        level += int(edge[1])
-        most = max(most, level)
+    spans = list(intervals)
+    ends = sorted(end for _, end in spans)
+    most = closed = 0
+    for opened, start in enumerate(sorted(start for start, _ in spans), 1):
+        while closed < len(ends) and ends[closed] <= start:
+            closed += 1
+        most = max(most, opened - closed)
     return most

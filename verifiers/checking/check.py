@@ -28,10 +28,11 @@ from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, Name
 
 from checking.package import Recall, Source, Unreadable, View
 from checking.proof import read_proved
-from checking.reading import JsonFault, read_document
+from checking.reading import JsonFault, read_document, shown
 from checking.shape import Shape, faults
 
 Complaint = Tuple[str, str, str]
+LONGEST_LINE = 4096
 MOST_FINDINGS = 25
 
 
@@ -44,7 +45,7 @@ class Finding(NamedTuple):
     expected: str
 
     def __str__(self) -> str:
-        return "%s %s: found %s, expected %s" % self
+        return shown("%s %s: found %s, expected %s" % self, LONGEST_LINE)
 
 
 class Mutation(NamedTuple):

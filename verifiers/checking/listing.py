@@ -6,14 +6,13 @@ Names use `/`, are relative to the top folder, and are kept as text (undecodable
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from functools import lru_cache
-from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 FILE = "file"
 _AT_HAND = 8
-_HASHES = re.compile(r"(?:[0-9a-f]{64}/)+")
+_HEX = b"0123456789abcdef"
 
 
 @lru_cache(maxsize=None)
@@ -22,7 +21,21 @@ def one_of_hashes(joined: str) -> str:
 
     Where a rule asks of a name no more than whether it is a hash, what it says of the first it says of all.
     """
-    return joined[:64] if _HASHES.fullmatch(joined) else ""
+    count, rest = divmod(len(joined), 65)
+    if rest or joined[64::65] != "/" * count or not joined.isascii():
+        return ""
+    return joined[:64] if joined.encode().translate(None, _HEX) == b"/" * count else ""
+
+
+class Run(NamedTuple):
+    """Files right in one folder that follow one another in the order of all names, by their last components.
+
+    `hashed` says that these are all the files of the folder and that the name of each is a SHA-256.
+    """
+
+    folder: str
+    names: List[str]
+    hashed: bool
 
 
 class Listing(Mapping[str, str]):
@@ -39,21 +52,21 @@ class Listing(Mapping[str, str]):
     @classmethod
     def of(cls, entries: Iterable[Tuple[str, str]]) -> "Listing":
         """The listing of (name, kind) in any order."""
-        made, folders = cls(), {}  # type: Listing, Dict[str, List[Tuple[str, str]]]
+        made, folders = cls(), {}  # type: Listing, Dict[str, Dict[str, str]]
         for name, kind in entries:
             folder, _, last = name.rpartition("/")
-            folders.setdefault(folder, []).append((last, kind))
+            folders.setdefault(folder, {})[last] = kind
         for folder, found in folders.items():
-            made.add(folder, found)
+            odd = {last: kind for last, kind in found.items() if kind != FILE}
+            made.add(folder, [last for last in found if last not in odd], odd)
         return made
 
-    def add(self, folder: str, found: List[Tuple[str, str]]) -> None:
-        """Add what lies right in a folder, not listed yet: (last component, kind)."""
+    def add(self, folder: str, names: List[str], odd: Mapping[str, str]) -> None:
+        """Add what lies right in a folder, not listed yet: its files, and the kinds of all else, by last component."""
         start = folder + "/" if folder else ""
-        names = sorted(last for last, kind in found if kind == FILE)
-        self._files[folder] = "".join([name + "/" for name in names])
-        self._odd.update((start + last, kind) for last, kind in found if kind != FILE)
-        self._count += len(found)
+        self._files[folder] = "".join([name + "/" for name in sorted(names)])
+        self._odd.update((start + last, kind) for last, kind in odd.items())
+        self._count += len(names) + len(odd)
 
     def altered(self, kinds: Mapping[str, Optional[str]]) -> "Listing":
         """The listing with some names of another kind, added, or (None) gone."""
@@ -127,15 +140,43 @@ class Listing(Mapping[str, str]):
             return found[1:] if found[:1] == [""] else found
         return found[bisect_left(found, folder + "/") : bisect_left(found, folder + "0")]
 
-    def below(self, folder: str) -> List[str]:
-        """Sorted names below a folder, of any kind; none when it is not there, all when it is ``."""
+    def below(self, folder: str, hashed: str = "") -> List[str]:
+        """Sorted names below a folder, of any kind; none when it is not there, all when it is ``.
+
+        Without the files right in the folder `hashed` below it, if the name of each is a hash.
+        """
         start = folder + "/" if folder else ""
         names = [start + last for last in self.files(folder)]
         for inner in self._within(folder):
-            names += [inner + "/" + last for last in self.files(inner)]
+            if inner != hashed or not one_of_hashes(self.joined(inner)):
+                names += [inner + "/" + last for last in self.files(inner)]
         names += [name for name in self._odd if name.startswith(start)]
         names.sort()
         return names
+
+    def inside(self, folder: str) -> List[str]:
+        """What `below` gives without the folder's own name before each, in any order."""
+        cut = len(folder) + 1 if folder else 0
+        names = list(self.files(folder))
+        for inner in self._within(folder):
+            names += [inner[cut:] + "/" + last for last in self.files(inner)]
+        names += [name[cut:] for name in self._odd if name.startswith(folder + "/" if folder else "")]
+        return names
+
+    def runs(self, folder: str = "") -> Iterator[Run]:
+        """All files below a folder in the order of their whole names."""
+        names, at = self.files(folder), 0
+        inner = sorted([deeper + "/" for deeper in self.folders(folder)])
+        if names and not inner:
+            yield Run(folder, names, bool(one_of_hashes(self.joined(folder))))
+        for deeper in inner:
+            before = bisect_left(names, deeper[len(folder) + 1 if folder else 0 :])
+            if before > at:
+                yield Run(folder, names[at:before], False)
+            yield from self.runs(deeper[:-1])
+            at = before
+        if inner and names[at:]:
+            yield Run(folder, names[at:], False)
 
     def right_in(self, folder: str) -> List[str]:
         """Sorted names right in a folder, of any kind but folders in which something lies."""

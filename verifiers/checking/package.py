@@ -13,6 +13,7 @@ its name: memory hardly grows with the package.
 from __future__ import annotations
 
 import hashlib
+import operator
 import os
 import stat
 from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
@@ -91,6 +92,13 @@ class Source:
         """The SHA-256 of a file whose bytes were asked for before; None of any other."""
         raise NotImplementedError
 
+    def own(self, folder: str) -> Optional[bytearray]:
+        """For every file right in a folder, in order, 1 where `known` gives its name; None where it knows no file."""
+        start = folder + "/" if folder else ""
+        names = self.entries.files(folder)
+        known = [self.known(start + name) for name in names]
+        return bytearray(map(operator.eq, known, names)) if any(known) else None
+
     def pieces(self, name: str) -> Iterator[bytes]:
         """The bytes of a regular file, as `read` gives them, in pieces. Raises Unreadable."""
         yield self.read(name)
@@ -110,7 +118,7 @@ class Folder(Source):
         super().__init__()
         self.root = os.path.abspath(root)
         self.entries = Listing()
-        self._read: Dict[str, bytearray] = {}  # folder -> 1 for each of its files whose digest is its name
+        self._own: Dict[str, bytearray] = {}  # folder where one was read -> 1 for its files whose digest is their name
         self._digests: Dict[str, str] = {}  # of all others that were read
         self._folder: Tuple[Optional[str], int] = (None, -1)
         self._buffer = memoryview(bytearray(_CHUNK))
@@ -118,23 +126,24 @@ class Folder(Source):
 
     def _list(self, path: str, folder: str) -> bool:
         """List a folder and what is below it; whether anything lies in it."""
-        found: List[Tuple[str, str]] = []
+        names: List[str] = []
         inner: List[str] = []
+        odd: Dict[str, str] = {}
         with os.scandir(path) as entries:
             for entry in entries:
                 if entry.is_file(follow_symlinks=False):
-                    found.append((entry.name, FILE))
+                    names.append(entry.name)
                 elif entry.is_symlink():
-                    found.append((entry.name, "link"))
+                    odd[entry.name] = "link"
                 elif entry.is_dir(follow_symlinks=False):
                     inner.append(entry.name)
                 else:
-                    found.append((entry.name, "special"))
+                    odd[entry.name] = "special"
         start = folder + "/" if folder else ""
-        found += [(name, "folder") for name in inner if not self._list(os.path.join(path, name), start + name)]
-        if found:
-            self.entries.add(folder, found)
-        return bool(found or inner)
+        odd.update((name, "folder") for name in inner if not self._list(os.path.join(path, name), start + name))
+        if names or odd:
+            self.entries.add(folder, names, odd)
+        return bool(names or odd or inner)
 
     def _descend(self, folder: str) -> int:
         """A descriptor of the folder, each step refused when it is a link. The last one used stays open."""
@@ -185,11 +194,12 @@ class Folder(Source):
 
     def _keep(self, name: str, digest: str) -> str:
         folder, _, last = name.rpartition("/")
+        places = self.entries.places(folder)
+        own = self._own.get(folder)
+        if own is None:
+            own = self._own[folder] = bytearray(len(places))
         if digest == last:
-            places = self.entries.places(folder)
-            if folder not in self._read:
-                self._read[folder] = bytearray(len(places))
-            self._read[folder][places[last]] = 1
+            own[places[last]] = 1
         else:
             self._digests[name] = digest
         return digest
@@ -234,12 +244,15 @@ class Folder(Source):
         known = self._digests.get(name)
         if known is None:
             folder, _, last = name.rpartition("/")
-            read = self._read.get(folder)
-            if read is not None:
+            own = self._own.get(folder)
+            if own is not None:
                 place = self.entries.places(folder).get(last)
-                if place is not None and read[place]:
+                if place is not None and own[place]:
                     return last
         return known
+
+    def own(self, folder: str) -> Optional[bytearray]:
+        return self._own.get(folder)
 
 
 class Overlay(Source):
@@ -396,6 +409,13 @@ class View:
             self._note(name)
         return known
 
+    def own(self, folder: str) -> Optional[bytearray]:
+        """For every file right in a folder, in order, 1 where its SHA-256 is known and its name; None where none is known."""
+        own = self._source.own(folder)
+        if own is not None and self._noted:
+            self.reads.update([folder + "/" + name for name in self._source.entries.files(folder)])
+        return own
+
     def folders(self, parent: str) -> List[str]:
         """The folders right below one, in order."""
         self.listed.add(parent)
@@ -406,10 +426,18 @@ class View:
         self.listed.add(folder)
         return self._source.entries.right_in(folder)
 
-    def below(self, folder: str) -> List[str]:
-        """Sorted names below a folder (`results/settings/x`), of any kind; `` is the whole package."""
+    def below(self, folder: str, hashed: str = "") -> List[str]:
+        """Sorted names below a folder (`results/settings/x`), of any kind; `` is the whole package.
+
+        Without the files right in the folder `hashed` below it, if the name of each is a hash.
+        """
         self.listed.add(folder)
-        return self._source.entries.below(folder)
+        return self._source.entries.below(folder, hashed)
+
+    def inside(self, folder: str) -> List[str]:
+        """What `below` gives without the folder's own name before each, in any order."""
+        self.listed.add(folder)
+        return self._source.entries.inside(folder)
 
     def odd(self, folder: str) -> List[str]:
         """The names below a folder that are no regular files."""

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from typing import Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
+from checking.listing import Run
 from checking.reading import shown
 
 SUMS = "SHA256SUMS"
@@ -26,7 +27,7 @@ class SumsFault(Exception):
 
 
 class Unplain(Exception):
-    """A list may have a fault: it is to be read whole, to tell which."""
+    """A list may have a fault, or names other files than it should: it is to be read whole, to tell which."""
 
 
 Row = Tuple[str, str]
@@ -59,27 +60,56 @@ def _row(line: bytes) -> Row:
     return text[:64], text[66:]
 
 
-def plain_names(pieces: Iterable[bytes]) -> Iterator[List[str]]:
-    """The names of a list, some at a time, as far as all are plain and they rise. Raises Unplain at the first that is not."""
+def looks_plain(pieces: Iterable[bytes]) -> bool:
+    """Whether a list has no fault, of those that can be told block by block: all names are plain, and they rise."""
     before = ""
     for block in _blocks(pieces):
         if not _LINES.fullmatch(block):
-            raise Unplain
+            return False
         names = [line[66:] for line in block.decode("ascii").split("\n")[:-1]]
         if SUMS in names or not (before < names[0] and all(map(str.__lt__, names, names[1:]))):
-            raise Unplain
+            return False
         before = names[-1]
-        yield names
-    if not before:
+    return bool(before)
+
+
+Told = Tuple[Run, Optional[List[str]]]
+"""A run of files and the digests of its lines; None where the name of each is its digest, too."""
+
+
+def told(pieces: Iterable[bytes], runs: Iterable[Run]) -> Iterator[Told]:
+    """The lines of a list run by run. Raises Unplain unless it has no fault and names these files, but for itself.
+
+    Where files are named after their digests, what their lines have to be is written down and compared, whole.
+    """
+    source = iter(pieces)
+    held, at = b"", 0
+    for run in runs:
+        if not run.folder:
+            run = run._replace(names=[name for name in run.names if name != SUMS])
+            if not run.names:
+                continue
+        start = run.folder + "/" if run.folder else ""
+        size = len("".join(run.names)) + len(run.names) * len("%064d  %s\n" % (0, start))
+        while len(held) - at < size:
+            piece = next(source, b"")
+            if not piece:
+                raise Unplain
+            held, at = held[at:] + piece, 0
+        lines = held[at : at + size]
+        at += size
+        own = "\n".join([*map(("  " + start).join, zip(run.names, run.names)), ""]) if run.hashed else ""
+        if lines == own.encode("utf-8", "replace") and _LINES.match(lines, 0, size // len(run.names)):
+            yield run, None
+            continue
+        if not _LINES.fullmatch(lines):
+            raise Unplain
+        digests, names = zip(*rows([lines]))
+        if list(names) != [start + name for name in run.names]:
+            raise Unplain
+        yield run, list(digests)
+    if held[at:] or next(source, b"") or not held:
         raise Unplain
-
-
-def looks_plain(pieces: Iterable[bytes]) -> bool:
-    """Whether a list has no fault, of those that can be told block by block: all names are plain, and they rise."""
-    try:
-        return all(plain_names(pieces))
-    except Unplain:
-        return False
 
 
 class Sums(Dict[str, str]):

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from decimal import Decimal
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from checking.check import Complaint
 from checking.plan import MAIN_PER_ARM
 from checking.reading import JsonFault, read_json, shown
 from checking.rules.comparison import Comparison, Row, Spot, adapter_of, arm_id
-from checking.rules.receipts import arrived
+from checking.rules.pairing import witnessed
 
 CLOCK_SLACK = Decimal("0.25")
 PATH_OF = {"chat": "/v1/chat/completions", "completions": "/v1/completions", "embeddings": "/v1/embeddings"}
 READ = frozenset(("NORMAL", "CAPPED"))
 FREE_ADAPTER = "command"
+_TOLD = itemgetter("requestSha256", "path", "status")
 
 
 def _client(subject: Comparison) -> Iterator[Tuple[str, Row, List[Row]]]:
@@ -49,8 +51,15 @@ def hold_least_send_lag(subject: Comparison) -> Iterator[Complaint]:
 
 
 def hold_late(subject: Comparison) -> Iterator[Complaint]:
-    """Late means that the loop lag at p99 or the greatest send lag is over the limit; and no p99 is over its greatest."""
+    """Late means that the loop lag at p99 or the greatest send lag is over the limit; and no p99 is over its greatest.
+
+    One limit holds for all arms.
+    """
+    limit: Any = None
     for at, client, _ in _client(subject):
+        limit = client["limitSeconds"] if limit is None else limit
+        if client["limitSeconds"] != limit:
+            yield (at + "limitSeconds", "%s s" % client["limitSeconds"], "%s s, as in the first arm" % limit)
         for name in ("loopLag", "sendLag"):
             if client[name + "P99Seconds"] > client[name + "MaxSeconds"]:
                 yield (at + name + "P99Seconds", str(client[name + "P99Seconds"]), "at most the greatest")
@@ -89,7 +98,7 @@ def hold_models(subject: Comparison) -> Iterator[Complaint]:
 
 
 def hold_answer_ids(subject: Comparison) -> Iterator[Complaint]:
-    """No two main samples have an answer of one id: every engine gives each answer an id of its own.
+    """No two samples have an answer of one id: every engine gives each answer an id of its own.
 
     Of an engine that the campaign describes by a command alone nobody knows that; it is left out.
     """
@@ -97,31 +106,11 @@ def hold_answer_ids(subject: Comparison) -> Iterator[Complaint]:
         return
     seen: Dict[str, str] = {}
     for row, told in zip(subject.samples, subject.answers):
-        if row["phase"] != "main" or told is None or told.name is None or told.classification not in READ:
+        if told is None or told.name is None or told.classification not in READ:
             continue
         other = seen.setdefault(told.name, row["offer"])
         if other != row["offer"]:
             yield (subject.at(row), "the answer id %s of %s" % (shown(told.name), other), "an answer of its own")
-
-
-def witnessed(subject: Comparison, arm: str) -> Iterator[Tuple[Spot, Row, Row]]:
-    """(place, sample, receipt) of an arm's exchanges that both sides saw whole.
-
-    By the request id; where the gateway dropped it, by both hashes, as long as they are those of one sample.
-    """
-    samples = {row["offer"]: row for row in subject.by_arm.get(arm, []) if arrived(row)}
-    pairs: Dict[Tuple[str, str], List[Row]] = {}
-    for row in samples.values():
-        pairs.setdefault((row["requestSha256"], row["responseSha256"]), []).append(row)
-    for worker, receipt in subject.traffic(arm):
-        if not receipt["complete"]:
-            continue
-        if receipt["requestId"] is not None:
-            same = [samples[receipt["requestId"]]] if receipt["requestId"] in samples else []
-        else:
-            same = pairs.get((receipt["requestSha256"], receipt["responseSha256"]), [])
-        if len(same) == 1:
-            yield (subject.ledger_names[(arm, worker)], receipt["sequence"]), same[0], receipt
 
 
 def hold_fitting(subject: Comparison) -> Iterator[Complaint]:
@@ -129,22 +118,37 @@ def hold_fitting(subject: Comparison) -> Iterator[Complaint]:
 
     Which type an engine sends that the campaign describes by a command alone is its own affair.
     """
-    free = adapter_of(subject.view, subject.data["engine"]) == FREE_ADAPTER
+    known: Dict[Tuple[Any, ...], List[Tuple[str, str]]] = {}
     for arm in subject.arms_seen():
         for at, row, receipt in witnessed(subject, arm):
-            if not subject.bodies.has(receipt["requestSha256"]):
-                continue
-            asked = subject.bodies.request(receipt["requestSha256"])
-            if receipt["path"].split("?")[0] != PATH_OF[asked.kind]:
-                yield ("%s#%s" % at, "path " + shown(receipt["path"]), PATH_OF[asked.kind])
-            if receipt["status"] != row["status"]:
-                yield ("%s#%s" % at, "status %s" % receipt["status"], "%s, as the client got it" % row["status"])
-            kind = receipt["responseHeaders"].get("content-type")
-            right = "text/event-stream" if asked.streaming else "application/json"
-            if kind is None or kind == right or free or row["classification"] not in READ:
-                continue
-            if kind.split(";")[0].strip().lower() != right:
-                yield ("%s#%s" % at, "content-type " + shown(kind), right)
+            told = (
+                *_TOLD(receipt),
+                receipt["responseHeaders"].get("content-type"),
+                row["status"],
+                row["classification"],
+            )
+            if told not in known:
+                known[told] = list(_misfits(subject, *told))
+            for found, expected in known[told]:
+                yield ("%s#%s" % at, found, expected)
+
+
+def _misfits(
+    subject: Comparison, name: str, path: str, status: Any, kind: Optional[str], right: Any, classification: str
+) -> Iterator[Tuple[str, str]]:
+    """(found, expected) of what a receipt with these values tells otherwise than its sample and its request body."""
+    if not subject.bodies.has(name):
+        return
+    asked = subject.bodies.request(name)
+    if path.split("?")[0] != PATH_OF[asked.kind]:
+        yield "path " + shown(path), PATH_OF[asked.kind]
+    if status != right:
+        yield "status %s" % status, "%s, as the client got it" % right
+    given = "text/event-stream" if asked.streaming else "application/json"
+    if kind is None or kind == given or classification not in READ:
+        return
+    if kind.split(";")[0].strip().lower() != given and adapter_of(subject.view, subject.data["engine"]) != FREE_ADAPTER:
+        yield "content-type " + shown(kind), given
 
 
 def hold_clocks(subject: Comparison) -> Iterator[Complaint]:

@@ -16,6 +16,24 @@ def _greatest(desk: Desk, arm: str) -> Row:
     return rows
 
 
+def drop_client_lag(desk: Desk) -> str:
+    """Say that a client was in time whose own figures say otherwise."""
+    with desk.edit("comparison.json") as data:
+        client = data["arms"][0]["client"]
+        client.update(
+            late=False, loopLagP99Seconds=client["limitSeconds"] + 1, loopLagMaxSeconds=client["limitSeconds"] + 1
+        )
+    return "r1-a a second over its limit and not late"
+
+
+def swap_client_lag(desk: Desk) -> str:
+    """Make the 99th percentile of the lag greater than the greatest."""
+    with desk.edit("comparison.json") as data:
+        client = data["arms"][0]["client"]
+        client["sendLagP99Seconds"] = client["sendLagMaxSeconds"] + Decimal("0.000001")
+    return "r1-a"
+
+
 def hide_send_lag(desk: Desk) -> str:
     """Let one main request leave a second late, tell that lag, and still call the client in time."""
     with desk.edit("comparison.json") as data:
@@ -27,6 +45,13 @@ def hide_send_lag(desk: Desk) -> str:
             row["sendLagSeconds"] = min(row["sendLagSeconds"], late)
         pick(rows, "r1-b", 2)["sendLagSeconds"] = late
     return "r1-b-main-003 left %s s late" % late
+
+
+def allow_more(desk: Desk) -> str:
+    """Double the limit of one arm's client."""
+    with desk.edit("comparison.json") as data:
+        data["arms"][3]["client"]["limitSeconds"] *= 2
+    return "a limit of %s s for one arm" % data["arms"][3]["client"]["limitSeconds"]
 
 
 def shrink_send_lag(desk: Desk) -> Optional[str]:

@@ -11,6 +11,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from checking.plan import Number
 from checking.reading import SHORT, JsonFault, parse_body, read_body
 from checking.streams import Event, fold, read_events
 
@@ -23,10 +24,16 @@ _CREATED = re.compile(rb'"created": ?[1-9][0-9]{0,14}[,}]')
 NO_DONE = frozenset(("transformers-serve",))
 
 
+Moments = Tuple[int, int]
+Timings = Tuple[Number, Number]
+
+
 class Answer(NamedTuple):
     """What follows from a body: whether it has text and separate reasoning, but never what they say.
 
-    `name` is the id that the engine gave it, `models` the models that it names.
+    `name` is the id that the engine gave it, `models` the models that it names, `builds` its own builds
+    (`system_fingerprint`). `moments` are the first and the last second (since 1970) at which the engine says that it made
+    the answer (`created`); `timings` the milliseconds that it says it read the prompt and wrote the text.
     """
 
     classification: str
@@ -37,6 +44,9 @@ class Answer(NamedTuple):
     reasoning: bool
     name: Optional[str] = None
     models: Tuple[str, ...] = ()
+    builds: Tuple[str, ...] = ()
+    moments: Optional[Moments] = None
+    timings: Optional[Timings] = None
 
 
 def _nothing(classification: str) -> Answer:
@@ -81,6 +91,26 @@ def _text(value: Any) -> bool:
 
 def _word(value: Any) -> Optional[str]:
     return value if isinstance(value, str) and value else None
+
+
+def _moment(value: Dict[str, Any]) -> List[int]:
+    """The second at which an object says that it was made; none where it says no plain number."""
+    made = value.get("created")
+    return [made] if type(made) is int and made > 0 else []
+
+
+def _timings(value: Any) -> Optional[Timings]:
+    """What an engine says of its own work: milliseconds for the prompt and for the text."""
+    if not isinstance(value, dict):
+        return None
+    asked, wrote = _duration(value.get("prompt_ms")), _duration(value.get("predicted_ms"))
+    return None if asked is None or wrote is None else (asked, wrote)
+
+
+def _duration(value: Any) -> Optional[Number]:
+    if type(value) not in (int, float, Decimal) or value < 0:
+        return None
+    return Decimal(repr(value)) if type(value) is float else value
 
 
 def answer(transport: str, status: Optional[int], request: Request, body: bytes, owes_done: bool) -> Answer:
@@ -128,25 +158,30 @@ def _objects(events: List[Event]) -> List[Dict[str, Any]]:
     return objects
 
 
-def _masked(data: bytes) -> Tuple[bytes, Optional[str]]:
-    """A folded stream with marks for the id and the moments that its engine gave it, and that id.
+def _masked(data: bytes) -> Tuple[bytes, Optional[str], Optional[Moments]]:
+    """A folded stream with marks for the id and the moments that its engine gave it, and that id and those moments.
 
     As for text (see `fold`), a plain string or whole number behind its key can stand for any other.
     """
     found = _ID.search(data)
     if found is None or _MARKED in data:
-        return data, None
+        return data, None, None
     data = data.replace(found[0], _MARK)
-    for moment in set(_CREATED.findall(data)):
+    told = set(_CREATED.findall(data))
+    for moment in told:
         data = data.replace(moment, b'"created":1' + moment[-1:])
-    return data, found[1].decode()
+    seconds = [int(moment[10:-1]) for moment in told]
+    return data, found[1].decode(), (min(seconds), max(seconds)) if seconds else None
 
 
 def _stream(body: bytes, kind: str, owes_done: bool) -> Answer:
     """What a stream says. Answers that differ in id, moment and words alone, as most do, are read once."""
-    data, name = _masked(fold(body))
+    data, name, moments = _masked(fold(body))
     read = _read_again(data, kind, owes_done) if len(data) <= SHORT else _read(data, kind, owes_done)
-    return Answer(*read[:6], name, read.models) if name is not None and read.name == _NOBODY else read
+    if name is None:
+        return read
+    told = (moments or read.moments) if read.moments is not None else None
+    return read._replace(name=name if read.name == _NOBODY else read.name, moments=told)
 
 
 def _read(data: bytes, kind: str, owes_done: bool) -> Answer:
@@ -161,12 +196,18 @@ def _read(data: bytes, kind: str, owes_done: bool) -> Answer:
     text = reasoning = tools = False
     name: Optional[str] = None
     models: List[str] = []
+    builds: List[str] = []
+    moments: List[int] = []
+    timings: Optional[Timings] = None
     for value in objects:
         if name is None:
             name = _word(value.get("id"))
-        model = _word(value.get("model"))
-        if model is not None and model not in models:
-            models.append(model)
+        for key, seen in (("model", models), ("system_fingerprint", builds)):
+            word = _word(value.get(key))
+            if word is not None and word not in seen:
+                seen.append(word)
+        moments += _moment(value)
+        timings = _timings(value.get("timings")) or timings
         said = value.get("usage")
         if isinstance(said, dict):
             usage = said
@@ -182,7 +223,8 @@ def _read(data: bytes, kind: str, owes_done: bool) -> Answer:
         if isinstance(choice.get("finish_reason"), str):
             finish = choice["finish_reason"]
     read = _settle(finish, _usage(usage), text, reasoning, tools)
-    read = read._replace(name=name, models=tuple(models))
+    told = (min(moments), max(moments)) if moments else None
+    read = read._replace(name=name, models=tuple(models), builds=tuple(builds), moments=told, timings=timings)
     if finish is None or (owes_done and not any(event.data == "[DONE]" for event in events)):
         return read._replace(classification="UPSTREAM_PARTIAL")
     return read
@@ -195,9 +237,14 @@ def _document(body: bytes, kind: str) -> Answer:
     value = read_body(body)
     if not isinstance(value, dict):
         return _nothing("MALFORMED")
-    model = _word(value.get("model"))
-    read = _plain(value, kind)
-    return read._replace(name=_word(value.get("id")), models=() if model is None else (model,))
+    model, build, made = _word(value.get("model")), _word(value.get("system_fingerprint")), _moment(value)
+    return _plain(value, kind)._replace(
+        name=_word(value.get("id")),
+        models=() if model is None else (model,),
+        builds=() if build is None else (build,),
+        moments=(made[0], made[0]) if made else None,
+        timings=_timings(value.get("timings")),
+    )
 
 
 def _plain(value: Dict[str, Any], kind: str) -> Answer:

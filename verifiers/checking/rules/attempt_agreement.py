@@ -9,7 +9,7 @@ from checking.check import Check, Complaint, Family, Mutation
 from checking.later import Later
 from checking.package import Unreadable
 from checking.reading import JsonFault, read_json, shown
-from checking.rules import attempts
+from checking.rules import agreement, attempts, clocks
 from checking.rules.comparison import engine_of, peek
 from checking.rules.converged import Attempt
 from checking.rules.instants import begun, instant
@@ -210,6 +210,36 @@ CHECKS = (
         "the client's times hold the recorder's, in the middle of an attempt",
         hold_witness,
         (Mutation("tell every answer of an attempt a thousand times faster", lies.tell_faster),),
+    ),
+    Check(
+        "attempt-offset",
+        "one offset lays every receipt of an attempt inside its sample",
+        agreement.hold_clocks,
+        (Mutation("move a receipt of an attempt a hundred seconds on", lies.receive_later),),
+    ),
+    Check(
+        "attempt-answer-own",
+        "no two functional samples have one answer",
+        agreement.hold_answer_ids,
+        (Mutation("give a functional request the answer of another", lies.answer_again),),
+    ),
+    Check(
+        "attempt-engine-times",
+        "no functional answer came sooner than the engine says that it worked at it",
+        clocks.hold_work,
+        (Mutation("let an engine work at a functional answer for longer than it took", lies.work_longer),),
+    ),
+    Check(
+        "attempt-engine-dates",
+        "the engine made each functional answer within its exchange, by one offset of its clock",
+        clocks.hold_dated,
+        (Mutation("let a functional answer have been made the day before", lies.date_back),),
+    ),
+    Check(
+        "attempt-engine-build",
+        "one build of the engine is named by all functional answers that name one",
+        clocks.hold_build,
+        (Mutation("let two functional answers name two builds", lies.build_anew),),
     ),
 )
 

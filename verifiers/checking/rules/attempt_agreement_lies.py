@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 from typing import Any, Callable, Dict, List, Optional
 
+from checking.damage import Bench
 from checking.reading import shown
+from checking.rules import clocks_lies
 from checking.rules.attempts_lies import exact, lie, ran
-from checking.rules.converged import INDEX
+from checking.rules.converged import INDEX, PARENT
 from checking.rules.forgery import Desk
 from checking.rules.instants import begun
 
@@ -15,7 +18,7 @@ Row = Dict[str, Any]
 
 
 def _two(data: Row) -> Any:
-    return data["requests"] and len(data["launches"]) > 1
+    return ran(data) and len(data["launches"]) > 1
 
 
 def _stamped(data: Row) -> Any:
@@ -103,6 +106,31 @@ def _halve(desk: Desk) -> str:
     return "every answer told a thousand times faster"
 
 
+def _receive_later(desk: Desk) -> Optional[str]:
+    answered = {row["offer"] for row in desk.load("samples.json")["samples"] if row["transport"] == "complete"}
+    for name in desk.ledger_names():
+        with desk.edit(name) as ledger:
+            seen = [row for row in ledger["receipts"] if row["complete"] and row["requestId"] in answered]
+            if len(seen) > 1:
+                for key in ("startedSeconds", "endedSeconds"):
+                    seen[-1][key] += 100
+                return "%s#%d" % (name, seen[-1]["sequence"])
+    return None
+
+
+def _each(tell: Callable[[Desk], Optional[str]]) -> Callable[[Bench], Optional[str]]:
+    """A forgery of the first attempt that has something of its kind."""
+
+    def damage(bench: Bench) -> Optional[str]:
+        for folder in bench.folders(PARENT):
+            told = tell(Desk(bench, folder))
+            if told is not None:
+                return "%s: %s" % (folder, told)
+        return None
+
+    return damage
+
+
 def _twice(launches: List[Row]) -> None:
     launches[1]["worker"] = launches[0]["worker"]
 
@@ -117,3 +145,8 @@ other_status = lie(ran, _other_status)
 other_control_hash = lie(ran, _control_hash)
 expect_others = lie(exact, _expect)
 tell_faster = lie(ran, _halve)
+receive_later = _each(_receive_later)
+answer_again = _each(partial(clocks_lies.answer_again, "attempt.json"))
+work_longer = _each(clocks_lies.work_longer)
+date_back = _each(partial(clocks_lies.date_back, "attempt.json"))
+build_anew = _each(clocks_lies.build_anew)

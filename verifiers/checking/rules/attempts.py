@@ -21,7 +21,10 @@ CHECKS = (
         "attempt-names",
         "every document names its attempt",
         C.hold_names,
-        (Mutation("give an attempt another id", lies.other_id),),
+        (
+            Mutation("give an attempt another id", lies.other_id),
+            Mutation("tell an attempt as another run", lies.other_run),
+        ),
     ),
     Check(
         "attempt-shape",
@@ -30,6 +33,7 @@ CHECKS = (
         (
             Mutation("forget a worker of two", lies.forget_worker),
             Mutation("tell exact traffic without its probe", lies.forget_probe),
+            Mutation("route requests through no gateway", lies.forget_gateway),
         ),
     ),
     Check(
@@ -95,7 +99,7 @@ CHECKS = (
     Check(
         "attempt-sequence",
         "the receipts of an attempt are numbered without a gap",
-        receipts.hold_sequence,
+        C.hold_sequence,
         (Mutation("number an attempt's receipts from two", lies.number_from_two),),
     ),
     Check(
@@ -119,7 +123,7 @@ CHECKS = (
     Check(
         "attempt-unmatched",
         "every functional receipt belongs to one sample",
-        receipts.hold_matched,
+        C.hold_matched,
         (Mutation("alter the hash of a functional receipt", lies.alter_receipt),),
     ),
     Check(
@@ -131,7 +135,7 @@ CHECKS = (
     Check(
         "attempt-request-id",
         "a functional request id is that of the sample with the same hashes",
-        receipts.hold_ids,
+        C.hold_ids,
         (Mutation("give a functional receipt another id", lies.other_request_id),),
     ),
     Check(
@@ -151,6 +155,7 @@ CHECKS = (
             Mutation("turn a set-up failure into a success", lies.succeed_in_setup),
             Mutation("turn a success into a failure", lies.fail_a_success),
             Mutation("tell a blocked attempt as deferred", lies.defer_blocked),
+            Mutation("tell the outcome of an attempt that did not end", lies.decide_unended),
             Mutation("turn one-prefill engagement into a success", lies.promote_partial),
         ),
     ),
@@ -172,6 +177,7 @@ CHECKS = (
             Mutation("tell other token ids as equal", lies.other_token_ids),
             Mutation("tell one prefill as full engagement", lies.admit_partial),
             Mutation("invent traffic of an idle worker", lies.invent_traffic),
+            Mutation("leave out the idle worker", lies.forget_idle),
         ),
     ),
     Check(
@@ -206,42 +212,16 @@ CHECKS = (
     ),
 )
 
-INDEX_CHECKS = (
-    Check(
-        "attempt-index",
-        "every attempt has one row of the index",
-        index.hold_complete,
-        (
-            Mutation("drop an attempt from the index", lies.drop_row, resealed=False),
-            Mutation("leave a file beside the attempts", lies.stray_file),
-        ),
-    ),
-    Check(
-        "attempt-index-files",
-        "the hashes of the converged index are those of the files",
-        index.hold_files,
-        (Mutation("write another hash into the converged index", lies.other_row_hash, resealed=False),),
-    ),
-    Check(
-        "attempt-index-rows",
-        "a row says of an attempt what it says of itself",
-        index.hold_rows,
-        (Mutation("tell another outcome in the converged index alone", lies.other_row_outcome, resealed=False),),
-    ),
+FAMILY = Family(kind="attempt", find=C.TABLE.find, open=C.Attempt, checks=CHECKS, documents=C.documents, facts=C.facts)
+INDEX_FAMILY = index.family(
+    C.TABLE,
+    (("tell another outcome in the converged index alone", index.lies.other_outcome),),
     Check(
         "attempt-copy",
         "no attempt is a copy of another",
-        C.hold_index_distinct,
-        (Mutation("package an attempt twice", lies.package_twice),),
+        index.hold_distinct,
+        (Mutation("package an attempt twice under another run", lies.package_twice),),
     ),
-)
-
-FAMILY = Family(kind="attempt", find=C.TABLE.find, open=C.Attempt, checks=CHECKS, documents=C.documents, facts=C.facts)
-INDEX_FAMILY = Family(
-    kind="package",
-    find=lambda view: [""],
-    open=C.ConvergedIndex,
-    checks=INDEX_CHECKS,
-    documents=C.TABLE.documents,
+    lists=(("reverse the index of the attempts", index.lies.reverse),),
 )
 CONTROLS = (("attempt-unmatched", Mutation("alter the hash of a functional receipt", lies.alter_receipt)),)

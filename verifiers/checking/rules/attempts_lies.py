@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Optional
 
 from checking.damage import Bench
-from checking.rules.converged import INDEX, PARENT, SETUP
+from checking.rules import index_lies
+from checking.rules.converged import INDEX, PARENT, SETUP, TABLE
 from checking.rules.forgery import Desk
 
 Row = Dict[str, Any]
 Lie = Callable[[Bench], Optional[str]]
+NAMED = (("attempt.json", "id"), ("attempt.json", "run"), ("samples.json", "comparison"), ("controls.json", "attempt"))
 
 
 def _desks(bench: Bench, wanted: Callable[[Row], Any]) -> Optional[Desk]:
@@ -54,8 +56,8 @@ def _told(wanted: Callable[[Row], Any], **values: Any) -> Lie:
 
 
 def ran(data: Row) -> Any:
-    """Wanted: an attempt with samples."""
-    return data["requests"]
+    """Wanted: an attempt that ended, with samples."""
+    return data["requests"] and data["ended"]
 
 
 def _succeeded(data: Row) -> Any:
@@ -186,6 +188,11 @@ def _promote_partial(desk: Desk) -> str:
     return "one-prefill engagement told a success"
 
 
+def _forget_idle(data: Row) -> None:
+    told = data["exact"]["trafficPerWorker"]
+    data["exact"]["trafficPerWorker"] = {worker: count for worker, count in told.items() if count}
+
+
 def _accept(desk: Desk) -> str:
     with desk.edit("attempt.json") as data:
         data["scope"].update(accepted=True, modes=[data["surface"]])
@@ -213,52 +220,19 @@ def _lose_half(desk: Desk) -> str:
     return "one worker's half of %s dropped" % one
 
 
-def stray_file(bench: Bench) -> Optional[str]:
-    if not bench.folders(PARENT):
-        return None
-    bench.put(PARENT + "/summary.txt", b"all good\n")
-    return PARENT + "/summary.txt"
-
-
-def _index_lie(change: Callable[[List[Row]], Any]) -> Lie:
-    """A lie in the index alone; sums are sealed, its hashes are not put right."""
-
-    def damage(bench: Bench) -> Optional[str]:
-        value = bench.load(INDEX)
-        if not value["attempts"]:
-            return None
-        change(value["attempts"])
-        bench.store(INDEX, value)
-        bench.reseal_sums()
-        return INDEX
-
-    return damage
-
-
 def package_twice(bench: Bench) -> Optional[str]:
     """Package an attempt twice under another run."""
-    desk = _desks(bench, lambda data: data["requests"] > 1)
-    if desk is None:
-        return None
-    twin, own = desk.folder + "-again", desk.folder.rsplit("/", 1)[1] + "-again"
-    for name in bench.below(desk.folder):
-        bench.put(twin + name[len(desk.folder) :], bench.read(name))
-    for name, key in (("attempt.json", "id"), ("samples.json", "comparison"), ("controls.json", "attempt")):
-        with bench.edit("%s/%s" % (twin, name)) as data:
-            data[key] = own
-            if name == "attempt.json":
-                data["run"] = own
-    with bench.edit(INDEX) as data:
-        row = next(row for row in data["attempts"] if row["folder"] == desk.folder)
-        data["attempts"].append(dict(row, id=own, folder=twin, files=dict(row["files"])))
-        data["attempts"].sort(key=lambda row: str(row["id"]))
-    return own
+    desk = _desks(bench, lambda data: sum(data["counts"].values()) > 1)
+    return None if desk is None else index_lies.package_again(TABLE, NAMED, desk.folder, bench)
 
 
 add_file = lie(ran, _add_file)
 other_id = _told(ran, id="another")
+other_run = _told(ran, run="another")
 forget_worker = _told(lambda data: data["topology"] == "two-worker" and data["requests"], workers=[])
 forget_probe = _told(exact, exact=None)
+forget_gateway = _told(lambda data: data["surface"] == "rr" and data["requests"], gateway=None)
+forget_idle = lie(_partial, _attempt(_forget_idle))
 leave_out_offer = lie(ran, _sample(lambda desk, row: row.update(offer="attempt-099")))
 tell_as_main = lie(ran, _sample(lambda desk, row: row.update(phase="main")))
 remove_answer = lie(ran, _remove_body)
@@ -284,6 +258,7 @@ count_capped_normal = lie(
 succeed_in_setup = _told(_blocked, outcome="SUCCESS", reason="OK", message=None)
 fail_a_success = _told(_succeeded, outcome="NATIVE_FAILURE", reason="BAD_ANSWER")
 defer_blocked = _told(_blocked, outcome="USER_DEFERRED")
+decide_unended = _told(lambda data: data["outcome"] == "NATIVE_FAILURE", ended=False, endedAt=None)
 promote_partial = lie(_partial, _promote_partial)
 fail_in_setup = _told(ran, outcome="MISSING_IMAGE", reason="PROGRAM_NOT_FOUND")
 end_before_begin = _told(ran, endedAt="2000-01-01T00:00:00.000000Z")
@@ -299,6 +274,3 @@ lose_half = lie(lambda data: _succeeded(data) and data["surface"] == "rr", _lose
 withhold_silently = lie(ran, _control(lambda one: one.update(kept=False, withheldReason=None), lambda one: one["kept"]))
 keep_and_withhold = lie(ran, _control(lambda one: one.update(withheldReason="a reason"), lambda one: one["kept"]))
 turn_synthetic = lie(ran, _attempt(lambda data: data.update(synthetic=not data["synthetic"])))
-drop_row = _index_lie(lambda rows: rows.pop())
-other_row_hash = _index_lie(lambda rows: rows[0]["files"].update(samples="0" * 64))
-other_row_outcome = _index_lie(lambda rows: rows[0].update(outcome="MISSING_IMAGE"))

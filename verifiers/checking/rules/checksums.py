@@ -8,10 +8,10 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tupl
 
 from checking.check import MOST_FINDINGS, Check, Complaint, Family, Mutation, Scope
 from checking.later import Later
-from checking.listing import FILE, one_of_hashes
+from checking.listing import FILE, Run, one_of_hashes
 from checking.package import Recall, Unreadable
 from checking.reading import shown
-from checking.sums import SUMS, Row, SumsFault, Unplain, compare, plain_names, read_sums, rows
+from checking.sums import SUMS, Row, SumsFault, Unplain, compare, read_sums, rows, told
 
 lies = Later("checking.rules.checksums_lies")
 
@@ -39,6 +39,7 @@ class Listed:
         self.entries = self.view.listing()
         self.fault: Optional[SumsFault] = None
         self.left: Optional[List[Row]] = None
+        self.wrong: Optional[List[Complaint]] = None  # digests that differ, of a list of the files that are there
         self.unlisted: List[str] = []
         self.there = 0
         self.missing: List[str] = []
@@ -53,19 +54,54 @@ class Listed:
     def _meet_all(self) -> None:
         """Look up every name that is listed. Raises Unreadable, or SumsFault on a list that is not in its form."""
         if self._compare(self.view.recall):
-            self._meet([name for _, name in self.rows()])
-            return
-        try:
-            for names in plain_names(self.view.pieces(SUMS)):
-                self._meet(names)
-        except Unplain:
-            self.there, self.missing = 0, []
-            self._meet(list(read_sums(self.view.read(SUMS))))
-
-    def _meet(self, names: List[str]) -> None:
+            names = [name for _, name in self.rows()]
+        else:
+            try:
+                self._agree()
+                return
+            except Unplain:
+                self.compared = 0
+                names = list(read_sums(self.view.read(SUMS)))
         absent = self.entries.absent(names)
-        self.there += len(names) - len(absent)
-        self.missing += absent[: MOST_FINDINGS + 1]
+        self.there = len(names) - len(absent)
+        self.missing = absent[: MOST_FINDINGS + 1]
+
+    def _agree(self) -> None:
+        """Compare the list with the files that are there, all in one. Raises Unplain when it is not of these files."""
+        there, wrong = 0, []  # type: int, List[Complaint]
+        for run, digests in told(self.view.pieces(SUMS), self.entries.runs()):
+            there += len(run.names)
+            wrong += self.mismatches(self._due(run, digests))
+        self.there, self.wrong = there, wrong
+
+    def _due(self, run: Run, digests: Optional[List[str]]) -> Iterator[Row]:
+        """The lines of a run, without those whose files are known to have the digest that is listed: these are counted."""
+        start = run.folder + "/" if run.folder else ""
+        names = run.names
+        if digests is None:
+            own = self.view.own(run.folder)
+            if own is None:  # then none of the folder was read
+                names = [name for name in names if self.wanted(start + name)]
+            else:
+                names = [name for name, known in zip(names, own) if not known]
+                self.compared += len(own) - len(names)
+        return zip(digests or names, [start + name for name in names])
+
+    def mismatches(self, lines: Iterable[Row]) -> Iterator[Complaint]:
+        """Files with another digest than is listed: of all that this verifier wants, and that an earlier family read."""
+        view = self.view
+        for listed, name in lines:
+            digest: Optional[str] = None
+            try:
+                digest = view.digest(name) if self.wanted(name) else view.known(name)
+            except Unreadable as error:
+                if view.kind(name) == FILE:
+                    yield (name, error.reason, "a readable file")
+            if digest is None:
+                continue
+            self.compared += 1
+            if digest != listed:
+                yield (name, "sha256 " + digest, listed)
 
     def _compare(self, recall: Optional[Recall]) -> bool:
         """Find what is left to be looked at beside the list of the unaltered package; False when that cannot be told."""
@@ -162,21 +198,7 @@ def hold_there(subject: Listed) -> Iterator[Complaint]:
 
 def hold_digests(subject: Listed) -> Iterator[Complaint]:
     """Every file has the digest that is listed: all that this verifier wants, and all that an earlier family read."""
-    view = subject.view
-    for listed, name in subject.rows():
-        digest = view.known(name)
-        if digest is None:
-            if not subject.wanted(name):
-                continue
-            try:
-                digest = view.digest(name)
-            except Unreadable as error:
-                if view.kind(name) == FILE:
-                    yield (name, error.reason, "a readable file")
-                continue
-        subject.compared += 1
-        if digest != listed:
-            yield (name, "sha256 " + digest, listed)
+    return iter(subject.wrong) if subject.wrong is not None else subject.mismatches(subject.rows())
 
 
 def _facts(subject: Listed) -> Dict[str, Any]:

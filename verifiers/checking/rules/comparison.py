@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from functools import lru_cache
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from operator import itemgetter
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from checking.check import Scope
 from checking.package import Unreadable, View
-from checking.plan import MAIN_PER_ARM, ORDER, RR_WARM, WORKERS
+from checking.plan import MAIN_PER_ARM, ORDER, RR_WARM, WORKERS, Number
 from checking.reading import JsonFault, read_json
 from checking.rules import shapes
 from checking.rules.answers import NO_DONE, Answer, Request, answer, read_request
@@ -32,6 +32,15 @@ Spot = Tuple[str, object]
 Cited = Tuple[Spot, str, Optional[int]]
 """Where a body is cited, its hash, and its length where that is told."""
 
+Citing = Tuple[str, str, List[Row]]
+"""A document, the key that names a row of it, and rows each of which cites a request and a response."""
+
+Traffic = List[Tuple[str, Row]]
+"""Workers and receipts of traffic."""
+
+_REQUEST = itemgetter("requestSha256", "requestBytes")
+_RESPONSE = itemgetter("responseSha256", "responseBytes")
+
 _ARM_IDS = {(number, arm): "r%d-%s" % (number, arm.lower()) for number in (1, 2, 3) for arm in "AB"}
 
 
@@ -39,7 +48,7 @@ def arm_id(row: Row) -> str:
     """`r1-a` of a row with repetition and arm; `attempt` where both are null."""
     known = _ARM_IDS.get((row["repetition"], row["arm"]))
     if known is None:
-        known = "attempt" if row["arm"] is None else "r%d-%s" % (row["repetition"], row["arm"].lower())
+        known = "attempt" if row["arm"] is None else "r%s-%s" % (row["repetition"], row["arm"].lower())
     return known
 
 
@@ -98,9 +107,8 @@ class Bodies:
     def __init__(self, scope: Scope, engine: str, folder: str = "bodies") -> None:
         self.view = scope.view
         self.folder = scope.path(folder)
-        cut = len(self.folder) + 1
-        self.names: Set[str] = {name[cut:] for name in self.view.below(self.folder)}
-        self._odd = {name[cut:] for name in self.view.odd(self.folder)}
+        self.names: Set[str] = set(self.view.inside(self.folder))
+        self._odd = {name[len(self.folder) + 1 :] for name in self.view.odd(self.folder)}
         self.owes_done = adapter_of(self.view, engine) not in NO_DONE
         self.lengths: Dict[str, int] = {}
         self.digests: Dict[str, str] = {}
@@ -162,18 +170,8 @@ class Bodies:
         return known
 
 
-def cited_by(document: str, key: str, rows: Iterable[Row]) -> Iterator[Cited]:
-    """The request and the response of every row of a document, each row named by a key."""
-    for row in rows:
-        at = (document, row[key])
-        yield at, row["requestSha256"], row["requestBytes"]
-        yield at, row["responseSha256"], row["responseBytes"]
-
-
 class Comparison:
     """One comparison: its documents, its samples by arm and phase, its receipts by arm and worker."""
-
-    _citations: Optional[List[Cited]] = None
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -197,8 +195,17 @@ class Comparison:
         self.by_arm: Dict[str, List[Row]] = {}
         for row in self.samples:
             self.by_arm.setdefault(arm_id(row), []).append(row)
-        self._answers: Optional[List[Optional[Answer]]] = None
+        self._keep()
         self.derived: Optional[Row] = None
+
+    def _keep(self) -> None:
+        """Make room for what is worked out once and asked for by several checks."""
+        self._answers: Optional[List[Optional[Answer]]] = None
+        self._cited: Optional[Set[Tuple[str, Optional[int]]]] = None
+        self._traffic: Dict[str, Traffic] = {}
+        self._spans: Dict[Tuple[str, str], List[Tuple[Number, Number]]] = {}
+        self.paired: Dict[str, bool] = {}
+        self.witnessed: Dict[str, List[Tuple[Spot, Row, Row]]] = {}
 
     def _has_snapshots(self) -> bool:
         return self.scope.path("snapshots.json") in self.scope.documents
@@ -227,40 +234,54 @@ class Comparison:
         """The main samples of an arm."""
         return self.by_phase.get((arm, "main"), [])
 
-    def traffic(self, arm: str) -> Iterator[Tuple[str, Row]]:
+    def spans(self, arm: str, phase: str) -> List[Tuple[Number, Number]]:
+        """When each sample of an arm's phase began and ended."""
+        known = self._spans.get((arm, phase))
+        if known is None:
+            starts = [(row["startedSeconds"], row["totalSeconds"]) for row in self.by_phase.get((arm, phase), [])]
+            known = self._spans[(arm, phase)] = [(start, start + total) for start, total in starts]
+        return known
+
+    def traffic(self, arm: str) -> Traffic:
         """(worker, receipt) of all traffic of an arm."""
-        for (of, worker), rows in self.ledgers.items():
-            if of == arm:
-                for row in rows:
-                    if row["traffic"]:
-                        yield worker, row
+        known = self._traffic.get(arm)
+        if known is None:
+            known = self._traffic[arm] = [
+                (worker, row)
+                for (of, worker), rows in self.ledgers.items()
+                if of == arm
+                for row in rows
+                if row["traffic"]
+            ]
+        return known
 
     def arms_seen(self) -> List[str]:
         """Arms that samples or ledgers name, sorted."""
         return sorted({arm for arm, _ in self.ledgers} | set(self.by_arm))
 
-    def mismatched(self, arm: str) -> bool:
-        """Whether receipts and samples of an arm differ as multisets of (request hash, response hash)."""
-        mine = self.by_arm.get(arm, [])
-        left = Counter((worker, row["requestSha256"], row["responseSha256"]) for worker, row in self.traffic(arm))
-        known = Counter((row["worker"], row["requestSha256"], row["responseSha256"]) for row in mine if row["worker"])
-        rest = Counter((row["requestSha256"], row["responseSha256"]) for row in mine if not row["worker"])
-        if known - left:
-            return True
-        left -= known
-        union: "Counter[Tuple[str, str]]" = Counter()
-        for (_, request, response), count in left.items():
-            union[(request, response)] += count
-        return union != rest
-
     def citations(self) -> List[Cited]:
-        """Every body that a document cites, told once a subject."""
-        if self._citations is None:
-            self._citations = list(self.cited())
-        return self._citations
+        """Every body that a document cites."""
+        return [*self.cited(), *self.cited_by_rows()]
+
+    def cited_by_rows(self) -> Iterator[Cited]:
+        """What the rows of `citing` cite."""
+        for document, key, rows in self.citing():
+            for row in rows:
+                at = (document, row[key])
+                yield (at, *_REQUEST(row))
+                yield (at, *_RESPONSE(row))
+
+    def cited_lengths(self) -> Set[Tuple[str, Optional[int]]]:
+        """What `citations` gives without the places, told once a subject: hashes, with the length where that is told."""
+        if self._cited is None:
+            self._cited = {(name, length) for _, name, length in self.cited()}
+            for _, _, rows in self.citing():
+                self._cited.update(map(_REQUEST, rows))
+                self._cited.update(map(_RESPONSE, rows))
+        return self._cited
 
     def cited(self) -> Iterator[Cited]:
-        """(place, hash, length if told) of every body that a document cites."""
+        """(place, hash, length if told) of every body that a document cites, but for those of `citing`."""
         told = self.path("comparison.json")
         for kind in ("native", "main"):
             asked = self.data["requests"][kind]
@@ -271,10 +292,9 @@ class Comparison:
                     at = (told, "/arms/%d/launches" % place)
                     yield at, launch["ready"]["requestSha256"], None
                     yield at, launch["ready"]["responseSha256"], None
-        yield from self.cited_by_samples()
-        for key, rows in self.ledgers.items():
-            yield from cited_by(self.ledger_names[key], "sequence", rows)
 
-    def cited_by_samples(self) -> Iterator[Cited]:
-        """What the samples cite."""
-        return cited_by(self.path("samples.json"), "offer", self.samples)
+    def citing(self) -> Iterator[Citing]:
+        """The tables whose every row cites a request and a response."""
+        yield self.path("samples.json"), "offer", self.samples
+        for key, rows in self.ledgers.items():
+            yield self.ledger_names[key], "sequence", rows

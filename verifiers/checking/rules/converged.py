@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from contextlib import suppress
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from checking.check import Complaint, Scope
 from checking.package import View
-from checking.reading import JsonFault, read_json, shown
-from checking.rules import samples, shapes, shapes_attempt
-from checking.rules.comparison import LEDGER, Bodies, Cited, Comparison, Row, cited_by, engine_of, ledgers_below
-from checking.rules.index import Index, Table
+from checking.reading import JsonFault, read_body, read_json, shown
+from checking.rules import receipts, samples, shapes, shapes_attempt
+from checking.rules.comparison import LEDGER, Bodies, Cited, Citing, Comparison, Row, engine_of, ledgers_below
+from checking.rules.index import Table
+from checking.rules.shapes import ABORT_REASONS
 from checking.shape import Shape
 
 PARENT = "results/converged"
@@ -66,7 +68,7 @@ class Attempt(Comparison):
         self.by_arm = {}
         for row in self.samples:
             self.by_arm.setdefault("attempt" if row["arm"] is None else "?", []).append(row)
-        self._answers = None
+        self._keep()
 
     def cited(self) -> Iterator[Cited]:
         told = self.path("attempt.json")
@@ -77,12 +79,14 @@ class Attempt(Comparison):
                 yield at, launch["ready"]["responseSha256"], None
         if self.data["exact"] is not None and self.samples:
             yield (told, "/exact/requestSha256"), self.data["exact"]["requestSha256"], None
-        yield from self.cited_by_samples()
-        for key, rows in self.ledgers.items():
-            yield from cited_by(self.ledger_names[key], "sequence", (row for row in rows if row["traffic"]))
         for one in self.controls:
             if one["kept"]:
                 yield (self.path("controls.json"), one["id"]), one["sha256"], one["bytes"]
+
+    def citing(self) -> Iterator[Citing]:
+        yield self.path("samples.json"), "offer", self.samples
+        for key, rows in self.ledgers.items():
+            yield self.ledger_names[key], "sequence", [row for row in rows if row["traffic"]]
 
     def classes(self) -> "Counter[str]":
         """How the stored answers classify."""
@@ -133,7 +137,7 @@ def hold_files(subject: Attempt) -> Iterator[Complaint]:
     """An attempt's folder holds its documents, the ledgers of its workers and bodies; nothing else."""
     cut = len(subject.folder) + 1
     workers = [one["alias"] for one in subject.data["workers"]]
-    for name in subject.view.below(subject.folder):
+    for name in subject.view.below(subject.folder, subject.bodies.folder):
         inner = name[cut:]
         if inner.startswith("bodies/") and len(inner) == 71 and not inner[7:].strip("0123456789abcdef"):
             continue
@@ -150,6 +154,7 @@ def hold_names(subject: Attempt) -> Iterator[Complaint]:
     own = subject.folder.rpartition("/")[2]
     told = (
         ("attempt.json#/id", subject.data["id"]),
+        ("attempt.json#/run", subject.data["run"]),
         ("samples.json#/comparison", subject.scope.document("samples.json")["comparison"]),
         ("controls.json#/attempt", subject.scope.document("controls.json")["attempt"]),
     )
@@ -162,11 +167,35 @@ def hold_names(subject: Attempt) -> Iterator[Complaint]:
             yield (name, "%s of %s" % (ledger["worker"], ledger["arm"]), "%s of %s" % (worker, arm))
 
 
+def hold_sequence(subject: Attempt) -> Iterator[Complaint]:
+    """Receipts are numbered without a gap; where a run died, an exchange that was open may have left one."""
+    return (receipts.hold_sequence if subject.data["ended"] else receipts.hold_increasing)(subject)
+
+
+def hold_ids(subject: Attempt) -> Iterator[Complaint]:
+    """A request id is that of a sample with the same hashes; where a run died, an exchange may have none."""
+    return (receipts.hold_ids if subject.data["ended"] else receipts.hold_ids_seen)(subject)
+
+
+def hold_matched(subject: Attempt) -> Iterator[Complaint]:
+    """Every receipt belongs to one sample; where a run died, one that names no sample that was kept may have none."""
+    kept = {row["offer"] for row in subject.samples}
+    lost = {
+        "%s#%d" % (subject.ledger_names[("attempt", worker)], row["sequence"])
+        for worker, row in subject.traffic("attempt")
+        if row["requestId"] not in kept and not subject.data["ended"]
+    }
+    return (one for one in receipts.hold_matched(subject) if one[0] not in lost)
+
+
 def hold_offers(subject: Attempt) -> Iterator[Complaint]:
-    """The samples are attempt-001 and on, without a gap; functional, of no arm, on workers of the attempt."""
+    """The samples are attempt-001 and on, without a gap; functional, of no arm, on workers of the attempt.
+
+    Where a run died, what was open has no sample.
+    """
     right = ["attempt-%03d" % number for number in range(1, len(subject.samples) + 1)]
     told = [row["offer"] for row in subject.samples]
-    if told != right:
+    if told != right and (subject.data["ended"] or told != sorted(set(told))):
         yield (
             subject.path("samples.json"),
             shown(told, 60),
@@ -181,9 +210,13 @@ def hold_offers(subject: Attempt) -> Iterator[Complaint]:
 
 
 def hold_counts(subject: Attempt) -> Iterator[Complaint]:
-    """Requests and classes are counted as the stored bodies classify, capped ones too."""
-    if subject.data["requests"] != len(subject.samples):
-        yield (_at(subject, "/requests"), str(subject.data["requests"]), "%d samples" % len(subject.samples))
+    """Requests and classes are counted as the stored bodies classify, capped ones too.
+
+    Where a run died, what was open was offered and has no sample.
+    """
+    requests, kept = subject.data["requests"], len(subject.samples)
+    if requests < kept or (requests > kept and subject.data["ended"]):
+        yield (_at(subject, "/requests"), str(requests), "%d samples" % kept)
     told = {name: count for name, count in subject.data["counts"].items() if count}
     if told != dict(subject.classes()):
         yield (_at(subject, "/counts"), shown(told), shown(dict(subject.classes())))
@@ -193,7 +226,14 @@ def hold_outcome(subject: Attempt) -> Iterator[Complaint]:
     """The outcome follows from bodies, receipts and token ids; where nothing ran it cannot be a success."""
     told = (subject.data["outcome"], subject.data["reason"])
     right = outcome(subject)
-    if told[0] in ("USER_DEFERRED", "NOT_ATTEMPTED"):
+    if not subject.data["ended"]:
+        if told[0] != "NOT_ATTEMPTED" or told[1] not in ABORT_REASONS:
+            yield (
+                _at(subject, "/outcome"),
+                "%s, %s" % told,
+                "NOT_ATTEMPTED and the code of its end, since it did not end",
+            )
+    elif told[0] in ("USER_DEFERRED", "NOT_ATTEMPTED"):
         yield (_at(subject, "/outcome"), told[0], "an outcome that an attempt can have")
     elif told[1] not in REASONS[told[0]]:
         yield (_at(subject, "/reason"), told[1], " or ".join(REASONS[told[0]]))
@@ -228,6 +268,8 @@ def hold_shape(subject: Attempt) -> Iterator[Complaint]:
     for number, launch in enumerate(data["launches"]):
         if launch["worker"] not in known:
             yield (_at(subject, "/launches/%d/worker" % number), launch["worker"], "a worker of the attempt")
+    if data["gateway"] is None and data["surface"] in ("rr", "exact") and subject.samples:
+        yield (_at(subject, "/gateway"), "null", "the gateway that the requests went through")
     if (data["exact"] is None) is (data["surface"] == "exact") and subject.samples:
         yield (_at(subject, "/exact"), "null" if data["exact"] is None else "an object", "given on surface exact alone")
 
@@ -242,7 +284,7 @@ def hold_exact(subject: Attempt) -> Iterator[Complaint]:
     if exact["tokenIdsEqual"] is not equal:
         yield (_at(subject, "/exact/tokenIdsEqual"), shown(exact["tokenIdsEqual"]), shown(equal))
     traffic = subject.traffic_counts()
-    if {k: v for k, v in exact["trafficPerWorker"].items() if v} != {k: v for k, v in traffic.items() if v}:
+    if exact["trafficPerWorker"] != traffic:
         yield (_at(subject, "/exact/trafficPerWorker"), shown(exact["trafficPerWorker"]), shown(traffic))
     engaged = sum(1 for count in traffic.values() if count)
     right = "PARTIAL_ONE_PREFILL" if len(traffic) > 1 and engaged == 1 else "ADMITTED" if engaged else "REJECTED"
@@ -276,6 +318,18 @@ def token_ids(body: bytes) -> Optional[List[int]]:
     return value if isinstance(value, list) and all(type(one) is int for one in value) else None
 
 
+def versions(subject: Attempt) -> Set[str]:
+    """The versions that the engine told in kept controls."""
+    told = set()
+    for one in subject.controls:
+        if one["kind"] == "version" and one["kept"] and one["status"] == 200 and subject.bodies.has(one["sha256"]):
+            with suppress(JsonFault):
+                value = read_body(subject.bodies.read(one["sha256"]))
+                if isinstance(value, dict) and isinstance(value.get("version"), str):
+                    told.add(value["version"])
+    return told
+
+
 def hold_scope(subject: Attempt) -> Iterator[Complaint]:
     """Only a success may be cited, for its own surface alone."""
     data, scope = subject.data, subject.data["scope"]
@@ -307,7 +361,7 @@ def hold_controls(subject: Attempt) -> Iterator[Complaint]:
 
 
 def _cited_elsewhere(subject: Attempt, name: str) -> bool:
-    return any(name == other for _, other, _ in subject.citations())
+    return any(name == other for other, _ in subject.cited_lengths())
 
 
 def hold_stored(subject: Attempt) -> Iterator[Complaint]:
@@ -317,10 +371,10 @@ def hold_stored(subject: Attempt) -> Iterator[Complaint]:
 
 def hold_cited(subject: Attempt) -> Iterator[Complaint]:
     """No body lies there that nothing cites; control receipts may cite theirs."""
-    cited = {name for _, name, _ in subject.citations()}
+    cited = {name for name, _ in subject.cited_lengths()}
     for rows in subject.ledgers.values():
-        for row in rows:
-            cited.update((row["requestSha256"], row["responseSha256"]))
+        for key in ("requestSha256", "responseSha256"):
+            cited.update([row[key] for row in rows])
     for name in sorted(subject.bodies.names - cited):
         yield (
             subject.bodies.path(name),
@@ -363,8 +417,9 @@ def facts(subject: Attempt) -> Dict[str, Any]:
         "run": data["run"],
         "normal": subject.classes()["NORMAL"],
         "modes": list(data["scope"]["modes"]),
+        "versions": sorted(versions(subject)),
         "launches": list(data["launches"]),
-        "print": repr(prints) if len(prints) > 1 else "",
+        "prints": [("samples.json", repr(prints))] if len(prints) > 1 else [],
         "counts": {
             "attempts": 1,
             "functional samples": len(subject.samples),
@@ -378,29 +433,10 @@ TABLE = Table(
     name=INDEX,
     key="attempts",
     parent=PARENT,
+    document="attempt.json",
     kind="attempt",
     shape=shapes_attempt.CONVERGED_INDEX,
-    holding=" with an attempt",
-    beside=("a file beside the attempts", "folders of attempts only"),
+    one="an attempt",
+    many="attempts",
+    codes=("attempt-index", "attempt-index-files", "attempt-index-rows"),
 )
-
-
-class ConvergedIndex(Index):
-    """The index of the attempts, and what they were found to be."""
-
-    table = TABLE
-
-
-def hold_index_distinct(subject: ConvergedIndex) -> Iterator[Complaint]:
-    """A run is packaged once, and no attempt is a copy of another."""
-    runs: Dict[str, str] = {}
-    prints: Dict[str, str] = {}
-    for folder, found in sorted(subject.found.items()):
-        if found is None:
-            continue
-        other = runs.setdefault(found["run"], folder)
-        if other != folder:
-            yield (folder + "/attempt.json#/run", found["run"], "a run of its own, not that of " + other)
-        twin = prints.setdefault(found["print"], folder) if found["print"] else folder
-        if twin != folder:
-            yield (folder + "/samples.json", "the samples of " + twin, "samples of its own")

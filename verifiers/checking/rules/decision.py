@@ -22,6 +22,7 @@ from checking.arithmetic import (
 from checking.plan import ORDER, REPETITIONS, WORKERS, Number
 from checking.rules.agreement import date_sensitive
 from checking.rules.comparison import ARMS, Comparison, arm_id
+from checking.rules.pairing import mismatched
 
 Row = Dict[str, Any]
 GATES_OF = {
@@ -168,7 +169,7 @@ def disqualifications(subject: Comparison) -> List[str]:
     unknown = [one for snapshot in subject.snapshots for one in snapshot["devices"] if one["usedBytes"] is None]
     found = {
         "SAMPLE_NOT_NORMAL": any(told is None or told.classification != "NORMAL" for _, told in main),
-        "RECEIPT_MISMATCH": any(subject.mismatched(arm) for arm in ARMS),
+        "RECEIPT_MISMATCH": any(mismatched(subject, arm) for arm in ARMS),
         "CLIENT_LATE": any(arm["client"]["late"] for arm in data["arms"]),
         "TOKENS_UNKNOWN": any(told is None or told.completion_tokens is None for _, told in main),
         "MEMORY_UNKNOWN": data["kind"] == "memory" and bool(unknown),

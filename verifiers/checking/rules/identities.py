@@ -11,9 +11,11 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 from checking.check import Check, Complaint, Family, Mutation, Scope
 from checking.later import Later
 from checking.package import View
+from checking.plan import WORKERS
 from checking.reading import JsonFault, read_json, shown
 from checking.rules import shapes_inputs
 from checking.rules.comparison import peek
+from checking.rules.instants import run_name
 from checking.rules.launches import launch_values
 from checking.shape import Shape
 
@@ -194,6 +196,8 @@ def hold_registries(subject: Inputs) -> Iterator[Complaint]:
                 yield (name, "candidate " + shown(one["profile"]), "a profile of " + IDENTITIES)
         for one in registry["probes"]:
             right.add(one["path"])
+            if not subject.profile(one["profile"]):
+                yield (name, "probe of " + shown(one["profile"]), "a profile of " + IDENTITIES)
             if not one["path"].startswith(folder + "/probes/") or not subject.view.has(one["path"]):
                 yield (name, "probe " + shown(one["path"]), "a file in %s/probes" % folder)
             elif subject.view.digest(one["path"]) != one["sha256"]:
@@ -270,7 +274,13 @@ def hold_selection(subject: Inputs) -> Iterator[Complaint]:
         data = peek(subject.view, folder + "/comparison.json")
         if recipe["selected"] != decision:
             yield (at + "/selected", shown(recipe["selected"]), shown(decision))
-        setting = data.get("setting", {})
+        setting = data.get("setting") or {}
+        if run_name(str(data.get("run"))) != recipe["comparison"]:
+            yield (
+                at + "/comparison",
+                recipe["comparison"],
+                "the latest run of its comparison: no earlier one is leant on",
+            )
         right = {"argument": setting.get("argument"), "value": setting.get(decision)}
         if recipe["setting"] != right:
             yield (at + "/setting", shown(recipe["setting"]), shown(right))
@@ -286,8 +296,16 @@ def _incomplete(view: View) -> List[str]:
     return [name for name in view.below("results/incomplete") if name.endswith("/comparison.json")]
 
 
+def _gateway(one: Any) -> Tuple[Any, ...]:
+    return (one.get("kind"), one.get("name")) if isinstance(one, dict) else ()
+
+
 def hold_launch(subject: Inputs) -> Iterator[Complaint]:
-    """The arguments of a recipe are those of a launch that it cites: its comparison's selected arm, or its attempt's."""
+    """The arguments of a recipe are those of a launch that it cites: its comparison's selected arm, or its attempt's.
+
+    Its gateway is one of the manifest's, and that of its comparison.
+    """
+    gateways = [_gateway(one) for one in peek(subject.view, "manifest.json").get("gateways", ())]
     for recipe in subject.recipes:
         at = "%s#%s" % (RECIPES, recipe["id"])
         if recipe["comparison"] is not None:
@@ -295,9 +313,12 @@ def hold_launch(subject: Inputs) -> Iterator[Complaint]:
             arm = "B" if recipe["selected"] == "candidate" else "A"
             arms = [one for one in peek(subject.view, name).get("arms", ()) if one.get("arm") == arm]
             launches = [launch for one in arms for launch in one.get("launches", ())]
+            gateways = [_gateway(peek(subject.view, name).get("gateway"))]
         else:
             name = str(recipe["requalification"]["attempt"])
             launches = [one for found in subject.attempts if found["row"]["id"] == name for one in found["launches"]]
+        if recipe["gateway"] is not None and _gateway(recipe["gateway"]) not in gateways:
+            yield (at + "/gateway", shown(recipe["gateway"]), "a gateway of its runs")
         if recipe["arguments"] not in [launch["arguments"] for launch in launches]:
             yield (at + "/arguments", shown(recipe["arguments"], 200), "those of a launch of " + name)
 
@@ -382,6 +403,13 @@ def hold_rules(subject: Inputs) -> Iterator[Complaint]:
             yield (name, "mode %s of recipe %s" % (rule["mode"], rule["recipe"]), "an accepted mode of a recipe")
         if rule["strategy"] != STRATEGY[rule["mode"]]:
             yield (name, "strategy " + rule["strategy"], STRATEGY[rule["mode"]])
+        for key in ("alias", "url"):
+            told = [one[key] for one in rule["workers"]]
+            if len(set(told)) != len(told):
+                yield (name + "#/workers", shown(told), "workers with an %s of their own" % key)
+        shared = recipe is not None and recipe["topology"] == "two-worker" and STRATEGY[rule["mode"]] != "direct"
+        if shared and len(rule["workers"]) != WORKERS:
+            yield (name + "#/workers", "%d workers" % len(rule["workers"]), "%d" % WORKERS)
         for url in [rule["listen"]] + [one["url"] for one in rule["workers"]]:
             host = HOST.match(url)
             if host is None or not DOCUMENTATION.match(host.group(1)):
@@ -421,6 +449,7 @@ CHECKS = (
         (
             Mutation("register an unlisted profile", lies.register_unlisted),
             Mutation("expect another token", lies.expect_another),
+            Mutation("probe an unlisted profile", lies.probe_unlisted),
             Mutation("register candidates for another engine", lies.other_engine),
             Mutation("register candidates for another adapter", lies.other_adapter),
         ),
@@ -442,6 +471,7 @@ CHECKS = (
             Mutation("select the other value", lies.other_value),
             Mutation("launch a recipe without its setting", lies.no_setting),
             Mutation("promote an incomplete comparison", lies.promote_incomplete),
+            Mutation("lean on an earlier run of a comparison", lies.lean_on_earlier),
         ),
     ),
     Check(
@@ -451,6 +481,7 @@ CHECKS = (
         (
             Mutation("launch a recipe otherwise than its comparison", lies.launch_unlike_comparison),
             Mutation("launch a recipe otherwise than its attempt", lies.launch_unlike_attempt),
+            Mutation("put a recipe behind another gateway", lies.other_gateway),
         ),
     ),
     Check(
@@ -476,6 +507,8 @@ CHECKS = (
             Mutation("route to an address in use", lies.address_in_use),
             Mutation("route by another strategy", lies.other_strategy),
             Mutation("write another recipe into a rule", lies.other_recipe),
+            Mutation("route all to one of two workers", lies.route_to_one),
+            Mutation("leave out a worker of a rule", lies.forget_worker),
         ),
     ),
 )

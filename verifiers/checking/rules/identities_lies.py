@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any, Callable, Optional
 
 from checking.damage import Bench
+from checking.rules.forgery import SETTINGS
 from checking.rules.identities import IDENTITIES, RECIPES, REGISTRY, settings_file
+from checking.rules.runs_lies import rename
 
 Lie = Callable[[Bench], Optional[str]]
 
@@ -175,5 +177,50 @@ extra_line = _append("settings", ".env", b"EXTRA=1\n")
 address_in_use = _first_of("rules", lambda v: v.update(listen="http://10.0.0.1:8080"))
 other_strategy = _first_of(
     "rules", lambda v: v.update(strategy="direct" if v["strategy"] != "direct" else "round-robin")
+)
+
+
+def _first_worker_only(value: Any) -> None:
+    value["workers"][1:] = [dict(value["workers"][0], alias=one["alias"]) for one in value["workers"][1:]]
+
+
+def _rule_of_two(change: Any) -> Lie:
+    def damage(bench: Bench) -> Optional[str]:
+        for name in bench.below("rules"):
+            value = bench.load(name)
+            if len(value["workers"]) > 1 and value["strategy"] != "direct":
+                change(value)
+                bench.store(name, value)
+                return name
+        return None
+
+    return damage
+
+
+def _probe_unlisted(value: Any) -> Optional[str]:
+    if not value["probes"]:
+        return None
+    value["probes"][0]["profile"] = "unlisted"
+    return "a probe of an unlisted profile"
+
+
+def lean_on_earlier(bench: Bench) -> Optional[str]:
+    """Let a recipe lean on a run that is not the latest of its comparison."""
+    with bench.edit(RECIPES) as value:
+        one = next((one for one in value["recipes"] if one["comparison"] is not None), None)
+        if one is None:
+            return None
+        old = one["comparison"]
+        one["comparison"] += ".run-1"
+    if one["comparison"] not in {folder.rpartition("/")[2] for folder in bench.folders(SETTINGS)}:
+        rename(bench, old, one["comparison"])
+    return "%s leans on %s" % (one["id"], one["comparison"])
+
+
+route_to_one = _rule_of_two(_first_worker_only)
+forget_worker = _rule_of_two(lambda value: value["workers"].pop())
+probe_unlisted = _registry(_probe_unlisted)
+other_gateway = _edit(
+    RECIPES, _recipe(lambda one: one["gateway"].update(name="another"), lambda one: one["gateway"] is not None)
 )
 other_recipe = _first_of("rules", lambda v: v.update(recipe="another"))

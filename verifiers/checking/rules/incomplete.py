@@ -7,7 +7,7 @@ from typing import Any, Callable
 
 from checking.check import Check, Family, Mutation
 from checking.later import Later
-from checking.rules import aborted, index, protocol, receipts, samples, unfinished
+from checking.rules import aborted, index, protocol, receipts, samples, unfinished, unfinished_samples
 
 lies = Later("checking.rules.unfinished_lies")
 
@@ -28,7 +28,11 @@ CHECKS = (
         "incomplete-names",
         "every document names the run",
         unfinished.hold_names,
-        (lie("give an incomplete comparison another run", lies.other_run),),
+        (
+            lie("give an incomplete comparison another run", lies.other_run),
+            lie("tell an incomplete comparison as another's", lies.other_comparison),
+            lie("name another run in its snapshots", lies.other_snapshots),
+        ),
     ),
     Check(
         "incomplete-arms",
@@ -74,6 +78,7 @@ CHECKS = (
         (
             lie("lose the client's bytes of an offer", lies.lose_client),
             lie("give an offer another request", lies.other_request),
+            lie("tell a native warm-up as the other worker's", lies.other_worker),
         ),
     ),
     Check(
@@ -156,40 +161,10 @@ CHECKS = (
     ),
     *(
         Check(code, truth, hold, tuple(lie(name, tell) for name, tell in told))
-        for code, truth, hold, told in aborted.ROWS
+        for code, truth, hold, told in (*aborted.ROWS, *unfinished_samples.ROWS)
     ),
 )
 
-
-INDEX_CHECKS = (
-    Check(
-        "incomplete-index",
-        "every incomplete comparison has one row of the index",
-        index.hold_complete,
-        (Mutation("drop an incomplete comparison from its index", lies.drop_row, resealed=False),),
-    ),
-    Check(
-        "incomplete-index-files",
-        "the hashes of the index are those of the files",
-        index.hold_files,
-        (Mutation("write another hash into the incomplete index", lies.other_row_hash, resealed=False),),
-    ),
-    Check(
-        "incomplete-index-rows",
-        "a row says what was found",
-        index.hold_rows,
-        (
-            Mutation("tell another reason in the incomplete index", lies.other_row_reason, resealed=False),
-            Mutation("count more completed in the incomplete index", lies.more_completed, resealed=False),
-        ),
-    ),
-    Check(
-        "incomplete-unselected",
-        "no setting is selected from an incomplete comparison",
-        unfinished.hold_unselected,
-        (Mutation("select a setting from an incomplete comparison", lies.select),),
-    ),
-)
 
 FAMILY = Family(
     kind="incomplete",
@@ -199,12 +174,19 @@ FAMILY = Family(
     documents=unfinished.documents,
     facts=unfinished.facts,
 )
-INDEX_FAMILY = Family(
-    kind="package",
-    find=lambda view: [""],
-    open=unfinished.IncompleteIndex,
-    checks=INDEX_CHECKS,
-    documents=unfinished.TABLE.documents,
+INDEX_FAMILY = index.family(
+    unfinished.TABLE,
+    (
+        ("tell another reason in the incomplete index", index.lies.other_reason),
+        ("count more completed in the incomplete index", index.lies.more_completed),
+    ),
+    Check(
+        "incomplete-unselected",
+        "no setting is selected from an incomplete comparison",
+        unfinished.hold_unselected,
+        (Mutation("select a setting from an incomplete comparison", lies.select),),
+    ),
+    subject=unfinished.IncompleteIndex,
 )
 CONTROLS = (
     ("partial-digest", lie("alter the bytes of a partial", lies.alter_partial)),

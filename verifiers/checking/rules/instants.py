@@ -28,6 +28,11 @@ def begun(run: str) -> Optional[str]:
     return None if match is None else "%s-%s-%sT%s:%s:%s.%sZ" % match.groups()
 
 
+def run_name(run: str) -> str:
+    """What ran, by the id of its run: all that stands before the stamp."""
+    return STAMP.sub("", run)
+
+
 def stamp(run: str) -> float:
     """When a run began by its id, as seconds since 1970; 0 when it does not tell."""
     told = begun(run)

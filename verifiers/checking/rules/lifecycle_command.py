@@ -11,10 +11,10 @@ import sys
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 from checking import command
-from checking.check import Report, judge, table
+from checking.check import LONGEST_LINE, Report, judge, table
 from checking.command import BLIND, REJECTED, UNREADABLE, VERIFIED, Verifier
 from checking.package import Folder, Memory, Unreadable
-from checking.reading import read_json
+from checking.reading import read_json, shown
 from checking.rules import lifecycle
 from checking.rules.lifecycle import SINGLE
 from checking.rules.lifecycle_index import RECORDS
@@ -162,7 +162,8 @@ def show(verifier: Verifier, options: Any, code: int, counts: Dict[str, int], sa
     """Print the figures one by one, then the verdict as every verifier does."""
     if not options.json:
         for one in said["figures"]:
-            print("%-10s %s %s%s" % (one.worth, one.place, one.value, " (%s)" % one.code if one.code else ""))
+            line = "%-10s %s %s%s" % (one.worth, one.place, one.value, " (%s)" % one.code if one.code else "")
+            print(shown(line, LONGEST_LINE))
     command.show(verifier, options.package, code, counts, said, options.json)
 
 

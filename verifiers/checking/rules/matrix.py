@@ -29,13 +29,17 @@ class Matrix:
         for found in scope.facts.get("attempt", {}).values():
             if found is not None:
                 self.attempts[found["row"]["id"]] = dict(
-                    found["row"], normal=found["normal"], launched=bool(found["launches"])
+                    found["row"], normal=found["normal"], launched=bool(found["launches"]), versions=found["versions"]
                 )
         told = peek(self.view, "model-identities.json")
         self.profiles: Dict[str, Row] = {
-            one["id"]: one for one in told.get("profiles", ()) if isinstance(one, dict) and "id" in one
+            one["id"]: one
+            for one in told.get("profiles", ())
+            if isinstance(one, dict) and isinstance(one.get("id"), str)
         }
         self.recipes: List[Row] = list(peek(self.view, "recipes.json").get("recipes", ()))
+        engines = peek(self.view, "manifest.json").get("engines", ())
+        self.engines: Dict[str, Row] = {one["id"]: one for one in engines if isinstance(one, dict) and "id" in one}
 
     def at(self, row: Row) -> str:
         """Where a row stands."""
@@ -107,8 +111,8 @@ def hold_undecided(subject: Matrix) -> Iterator[Complaint]:
         deferred = subject.profiles.get(row["profile"], {}).get("state") == "deferred"
         if decider(subject, row) is None:
             right = "USER_DEFERRED" if deferred else "NOT_ATTEMPTED"
-            if row["outcome"] != right:
-                yield (subject.at(row), row["outcome"], right)
+            if (row["outcome"], row["reason"]) != (right, right):
+                yield (subject.at(row), "%s, %s" % (row["outcome"], row["reason"]), "%s, %s" % (right, right))
         elif deferred:
             yield (subject.at(row), "an attempt of a deferred profile", "none")
 
@@ -158,6 +162,24 @@ def hold_access(subject: Matrix) -> Iterator[Complaint]:
             yield (at, "%s, MODEL_NOT_FOUND of a gated profile" % one["outcome"], "BLOCKED_ACCESS, ACCESS_DENIED")
 
 
+def hold_engines(subject: Matrix) -> Iterator[Complaint]:
+    """The engine of a row is one of the manifest; its reported version is one that a kept control tells, if any does."""
+    for row in subject.rows:
+        engine = subject.engines.get(row["engine"])
+        if engine is None:
+            yield (subject.at(row) + "/engine", shown(row["engine"]), "an engine of the manifest")
+        elif row["synthetic"] is not (engine.get("adapter") == "synthetic"):
+            yield (subject.at(row) + "/synthetic", shown(row["synthetic"]), shown(not row["synthetic"]))
+    for name, engine in sorted(subject.engines.items()):
+        told = {one for each in subject.attempts.values() if each["engine"] == name for one in each["versions"]}
+        if engine.get("source") == "reported" and told and engine.get("version") not in told:
+            yield (
+                "manifest.json#/engines/%s/version" % shown(name),
+                shown(engine.get("version")),
+                "what its kept controls tell: " + shown(sorted(told)),
+            )
+
+
 def facts(subject: Matrix) -> Dict[str, Any]:
     """Counts."""
     return {"counts": {"matrix rows": len(subject.rows)}}
@@ -192,7 +214,10 @@ CHECKS = (
         "matrix-undecided",
         "without an ended attempt a case is deferred or not attempted",
         hold_undecided,
-        (Mutation("tell a deferral as not attempted, or the other way round", lies.merge_outcomes),),
+        (
+            Mutation("tell a deferral as not attempted, or the other way round", lies.merge_outcomes),
+            Mutation("give another reason for what was not attempted", lies.other_reason),
+        ),
     ),
     Check(
         "matrix-borne",
@@ -214,6 +239,16 @@ CHECKS = (
         "a deferred case has no recipe",
         hold_deferred,
         (Mutation("write a recipe for a deferred case", lies.deferred_recipe),),
+    ),
+    Check(
+        "matrix-engine",
+        "an engine is the manifest's, and has a version that it told",
+        hold_engines,
+        (
+            Mutation("tell a case of an engine that nobody knows", lies.unknown_engine),
+            Mutation("turn a case's synthetic mark round", lies.turn_synthetic),
+            Mutation("tell an engine in another version than it told", lies.other_version),
+        ),
     ),
     Check(
         "matrix-access",

@@ -173,3 +173,50 @@ other_topology = _change(_other_topology)
 hide_blocker = _change(_hide_blocker)
 storage_to_access = _retell("MISSING_STORAGE", "BLOCKED_ACCESS", "ACCESS_DENIED")
 access_to_storage = _retell("BLOCKED_ACCESS", "MISSING_STORAGE", "MODEL_NOT_FOUND")
+
+
+def _unknown_engine(data: Row) -> Optional[str]:
+    row = _first(data, lambda row: row["decidedBy"] is None)
+    if row is None:
+        return None
+    row["engine"] = "another-engine"
+    return str(row["case"]) + " of another engine"
+
+
+def _turn_synthetic(data: Row) -> Optional[str]:
+    row = _first(data, lambda row: row["decidedBy"] is None)
+    if row is None:
+        return None
+    row["synthetic"] = not row["synthetic"]
+    return "%s told as synthetic: %s" % (row["case"], row["synthetic"])
+
+
+def _other_reason(data: Row) -> Optional[str]:
+    row = _first(data, lambda row: row["decidedBy"] is None)
+    if row is None:
+        return None
+    row["reason"] = "OK"
+    return str(row["case"]) + " for the reason OK"
+
+
+def other_version(bench: Bench) -> Optional[str]:
+    """Tell an engine in the version after that which it told in a kept control."""
+    for name in bench.below("results/converged"):
+        if not name.endswith("/controls.json"):
+            continue
+        folder = name.rpartition("/")[0]
+        told = [one for one in bench.load(name)["controls"] if one["kind"] == "version" and one["kept"]]
+        if not told or b'"version"' not in bench.read("%s/bodies/%s" % (folder, told[0]["sha256"])):
+            continue
+        engine = bench.load(folder + "/attempt.json")["engine"]
+        with bench.edit("manifest.json") as manifest:
+            for one in manifest["engines"]:
+                if one["id"] == engine and one["source"] == "reported":
+                    one["version"] += ".1"
+                    return "%s in version %s" % (engine, one["version"])
+    return None
+
+
+unknown_engine = _change(_unknown_engine)
+turn_synthetic = _change(_turn_synthetic)
+other_reason = _change(_other_reason)

@@ -27,6 +27,8 @@ class Summaries:
         self.cases: List[Dict[str, Any]] = self.data["cases"]
         told = peek(scope.view, "model-identities.json").get("profiles", ())
         self.profiles = {one.get("id") for one in told if isinstance(one, dict)}
+        rows = peek(scope.view, "runtime-matrix.json").get("rows", ())
+        self.rows = {one.get("case"): one for one in rows if isinstance(one, dict)}
 
 
 def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
@@ -35,7 +37,7 @@ def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
 
 
 def hold_reviewed(subject: Summaries) -> Iterator[Complaint]:
-    """Each case stands once, was reviewed, and is of a profile of the package."""
+    """Each case stands once, was reviewed, and is of a profile of the package; of what the matrix says where it has it."""
     ids = [one["id"] for one in subject.cases]
     for place, one in enumerate(subject.cases):
         at = "%s#%s" % (NAME, one["id"])
@@ -45,6 +47,9 @@ def hold_reviewed(subject: Summaries) -> Iterator[Complaint]:
             yield (at, "the case twice", "each case once")
         if one["profile"] not in subject.profiles:
             yield (at + "/profile", shown(one["profile"]), "a profile of model-identities.json")
+        for key, right in subject.rows.get(one["case"], {}).items():
+            if key in ("profile", "engine") and one[key] != right:
+                yield ("%s/%s" % (at, key), shown(one[key]), "that of the matrix: " + shown(right))
 
 
 def hold_qualified(subject: Summaries) -> Iterator[Complaint]:
@@ -75,6 +80,7 @@ CHECKS = (
         (
             Mutation("publish a case that nobody reviewed", lies.publish_unreviewed),
             Mutation("summarise an unlisted profile", lies.unlisted_profile),
+            Mutation("summarise a case of the matrix under another engine", lies.other_engine),
         ),
     ),
     Check(

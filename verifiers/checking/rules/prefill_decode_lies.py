@@ -32,3 +32,15 @@ unlisted_profile = _case("FAILED", lambda one: one.update(profile="unlisted"))
 inherit_qualification = _case("FAILED", lambda one: one.update(outcome="QUALIFIED", reason=None))
 no_transfer = _case("QUALIFIED", lambda one: one["decodeTransferCounters"].update(after=0, before=0))
 hide_reason = _case("FAILED", lambda one: one.update(reason=None))
+
+
+def other_engine(bench: Bench) -> Optional[str]:
+    """Summarise a case of the matrix under another engine."""
+    if not bench.has(NAME):
+        return None
+    value, rows = bench.load(NAME), bench.load("runtime-matrix.json")["rows"]
+    if not value["cases"]:
+        return None
+    value["cases"][0].update(case=rows[0]["case"], profile=rows[0]["profile"], engine="another-engine")
+    bench.store(NAME, value)
+    return "%s#%s" % (NAME, value["cases"][0]["id"])

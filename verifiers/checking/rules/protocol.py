@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 from checking.check import Complaint
 from checking.plan import ORDER, WORKERS
 from checking.reading import shown
-from checking.rules.comparison import ARMS, LEDGER, Comparison, Row, arm_id, engine_of
+from checking.rules.comparison import ARMS, LEDGER, Comparison, arm_id, engine_of
 from checking.rules.instants import moment
 from checking.rules.launches import launch_values, values_of
 from checking.rules.shapes import TIMES
@@ -25,7 +25,7 @@ def _at(subject: Comparison, place: int, rest: str = "") -> str:
 def hold_files(subject: Comparison) -> Iterator[Complaint]:
     """The folder holds the documents, the ledgers of its arms, and bodies under their hashes; nothing else."""
     cut = len(subject.folder) + 1
-    for name in subject.view.below(subject.folder):
+    for name in subject.view.below(subject.folder, subject.bodies.folder):
         inner = name[cut:]
         if inner.startswith("bodies/") and len(inner) == 71 and not inner[7:].strip("0123456789abcdef"):
             continue
@@ -168,10 +168,10 @@ def hold_timeline(subject: Comparison) -> Iterator[Complaint]:
             )
 
 
-def _edges(rows: List[Row]) -> Optional[Tuple[Any, Any]]:
-    if not rows:
-        return None
-    return min(row["startedSeconds"] for row in rows), max(row["startedSeconds"] + row["totalSeconds"] for row in rows)
+def _edges(subject: Comparison, arm: str, phase: str) -> Optional[Tuple[Any, Any]]:
+    """When the first sample of an arm's phase began and the last one ended."""
+    spans = subject.spans(arm, phase)
+    return (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
 
 
 def hold_moments(subject: Comparison) -> Iterator[Complaint]:
@@ -180,10 +180,7 @@ def hold_moments(subject: Comparison) -> Iterator[Complaint]:
         line = arm["timeline"]
         if line is None:
             continue
-        spans = {
-            phase: _edges(subject.by_phase.get((arm_id(arm), phase), []))
-            for phase in ("native-warm", "rr-warm", "main")
-        }
+        spans = {phase: _edges(subject, arm_id(arm), phase) for phase in ("native-warm", "rr-warm", "main")}
         bounds = (
             ("native-warm", "readySeconds", "nativeWarmEndedSeconds"),
             ("rr-warm", "snapshotSeconds", "rrWarmEndedSeconds"),
@@ -234,8 +231,8 @@ def hold_snapshot_moment(subject: Comparison) -> Iterator[Complaint]:
     arms = {arm_id(arm): arm for arm in subject.data["arms"]}
     for place, one in enumerate(subject.snapshots):
         line = arms.get(arm_id(one), {}).get("timeline")
-        native = _edges(subject.by_phase.get((arm_id(one), "native-warm"), []))
-        rr = _edges(subject.by_phase.get((arm_id(one), "rr-warm"), []))
+        native = _edges(subject, arm_id(one), "native-warm")
+        rr = _edges(subject, arm_id(one), "rr-warm")
         taken = one["takenSeconds"]
         low = max(
             [span for span in (native and native[1], line and line["nativeWarmEndedSeconds"]) if span is not None]

@@ -62,6 +62,8 @@ def hold_fixed_body(subject: Comparison) -> Iterator[Complaint]:
 
 def hold_stored(subject: Comparison) -> Iterator[Complaint]:
     """Every hash that a document cites is a stored body."""
+    if subject.bodies.names.issuperset(name for name, _ in subject.cited_lengths()):
+        return
     missing = set()
     for at, name, _ in subject.citations():
         if name not in subject.bodies.names and name not in missing:
@@ -73,18 +75,19 @@ def hold_digests(subject: Comparison) -> Iterator[Complaint]:
     """The name of a body is the SHA-256 of its bytes."""
     bodies = subject.bodies
     _ = subject.answers  # whoever works them out reads most of the bodies: each is then read once
-    for name in sorted(bodies.names):
-        if not bodies.has(name):
-            yield (bodies.path(name), "no regular file", "a body")
-            continue
-        bodies.measure(name)
-        if bodies.digests[name] != name:
+    for name in sorted(bodies.names.difference(bodies.digests)):
+        if bodies.has(name):
+            bodies.measure(name)
+    for name in sorted([name for name in bodies.names if bodies.digests.get(name) != name]):
+        if bodies.has(name):
             yield (bodies.path(name), "sha256 " + bodies.digests[name], "the hash that is its name")
+        else:
+            yield (bodies.path(name), "no regular file", "a body")
 
 
 def hold_cited(subject: Comparison) -> Iterator[Complaint]:
     """No body lies there that nothing cites."""
-    cited = {name for _, name, _ in subject.citations()}
+    cited = {name for name, _ in subject.cited_lengths()}
     for name in sorted(subject.bodies.names - cited):
         yield (subject.bodies.path(name), "a body that nothing cites", "bodies of samples, receipts and probes only")
 
@@ -92,6 +95,8 @@ def hold_cited(subject: Comparison) -> Iterator[Complaint]:
 def hold_lengths(subject: Comparison) -> Iterator[Complaint]:
     """Every length that a document tells is that of the stored body."""
     lengths = subject.bodies.lengths
+    if all(length is None or lengths.get(name, length) == length for name, length in subject.cited_lengths()):
+        return
     for at, name, length in subject.citations():
         if length is not None and lengths.get(name, length) != length:
             yield ("%s#%s" % at, "%d bytes" % length, "%d, as stored" % lengths[name])
@@ -174,13 +179,7 @@ def hold_concurrency(subject: Comparison) -> Iterator[Complaint]:
     from checking.arithmetic import most_open
 
     for arm in sorted({arm for arm, _ in subject.by_phase}):
-        spans = [
-            (row["startedSeconds"], row["startedSeconds"] + row["totalSeconds"])
-            for (of, _), rows in subject.by_phase.items()
-            if of == arm
-            for row in rows
-        ]
-        most = most_open(spans)
+        most = most_open(span for of, phase in subject.by_phase if of == arm for span in subject.spans(of, phase))
         if most > CONCURRENCY:
             yield ("%s#%s" % (subject.path("samples.json"), arm), "%d open at once" % most, "at most %d" % CONCURRENCY)
 
@@ -207,9 +206,10 @@ def hold_arm_copies(subject: Comparison) -> Iterator[Complaint]:
     """No arm's main batch is a copy of another's: the same starts and times do not come twice."""
     seen: Dict[Tuple[Any, ...], str] = {}
     shared: Dict[Tuple[str, str], int] = {}
-    for row in subject.samples:
-        if row["phase"] != "main":
-            continue
+    rows = [row for row in subject.samples if row["phase"] == "main"]
+    if len({row["totalSeconds"] for row in rows}) == len(rows):
+        return
+    for row in rows:
         arm = arm_id(row)
         other = seen.setdefault(_print(row), arm)
         if other != arm:
@@ -223,6 +223,8 @@ def hold_arm_copies(subject: Comparison) -> Iterator[Complaint]:
 def hold_sample_copies(subject: Comparison) -> Iterator[Complaint]:
     """No sample is a copy of another: not the same body and the same times to the nanosecond."""
     seen: Dict[Tuple[Any, ...], str] = {}
+    if len({row["responseSha256"] for row in subject.samples}) == len(subject.samples):
+        return
     for row in subject.samples:
         key = (row["responseSha256"], row["ttftSeconds"], row["totalSeconds"], row["sendLagSeconds"], arm_id(row))
         other = seen.setdefault(key, row["offer"])

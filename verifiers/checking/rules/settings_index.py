@@ -2,47 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator
+from functools import partial
+from typing import Any, Dict
 
-from checking.check import Complaint
+from checking.check import Check, Mutation
 from checking.plan import MAIN_TOTAL, WARM_TOTAL
-from checking.rules import shapes_decision
-from checking.rules.index import Index, Table
+from checking.rules import index, runs, shapes_decision
 
-TABLE = Table(
+TABLE = index.Table(
     name="results/settings-index.json",
     key="comparisons",
     parent="results/settings",
+    document="comparison.json",
     kind="comparison",
     shape=shapes_decision.SETTINGS_INDEX,
-    holding=" with a comparison",
-    beside=("a file beside the comparisons", "folders of comparisons only"),
+    one="a comparison",
+    many="comparisons",
+    codes=("index-complete", "index-files", "index-rows"),
 )
+NAMED = (
+    ("comparison.json", "id"),
+    ("samples.json", "comparison"),
+    ("snapshots.json", "comparison"),
+    ("decision.json", "comparison"),
+)
+COUNTED = (("comparisons", 1), ("mainSamples", MAIN_TOTAL), ("warmSamples", WARM_TOTAL))
 
 
-class SettingsIndex(Index):
-    """The index, and what the comparisons were found to be."""
-
-    table = TABLE
-
-
-def hold_distinct(subject: SettingsIndex) -> Iterator[Complaint]:
-    """No comparison is a copy of another: a run is packaged once, and no main batch comes twice."""
-    runs: Dict[str, str] = {}
-    batches: Dict[str, str] = {}
-    for folder, facts in sorted(subject.found.items()):
-        if facts is None:
-            continue
-        other = runs.setdefault(facts["run"], folder)
-        if other != folder:
-            yield (folder + "/comparison.json#/run", facts["run"], "a run of its own, not that of " + other)
-        for arm, batch in facts["batches"]:
-            first = batches.setdefault(batch, folder)
-            if first != folder:
-                yield ("%s/samples.json#%s" % (folder, arm), "the main batch of " + first, "a batch of its own")
-
-
-def facts(subject: SettingsIndex) -> Dict[str, Any]:
+def facts(subject: index.Index) -> Dict[str, Any]:
     """Counts over all comparisons."""
     return {
         "counts": {
@@ -51,3 +38,21 @@ def facts(subject: SettingsIndex) -> Dict[str, Any]:
             "warm samples": len(subject.rows) * WARM_TOTAL,
         }
     }
+
+
+FAMILY = index.family(
+    TABLE,
+    (
+        ("turn a decision round in the index alone", index.lies.other_decision),
+        ("list a comparison under another profile", index.lies.other_profile),
+    ),
+    Check(
+        "index-distinct",
+        "no comparison is a copy of another",
+        index.hold_distinct,
+        (Mutation("package a comparison twice", partial(index.lies.package_twice, TABLE, NAMED, COUNTED)),),
+    ),
+    runs.CHECK,
+    lists=(("reverse the index of the comparisons", index.lies.reverse),),
+    facts=facts,
+)

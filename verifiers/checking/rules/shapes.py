@@ -27,6 +27,17 @@ from checking.shape import (
     matching,
 )
 
+ABORT_REASONS = (
+    "OPERATOR",
+    "RUNNER_DIED",
+    "ENGINE_DIED",
+    "ENGINE_NOT_READY",
+    "GATEWAY_DIED",
+    "PROXY_DIED",
+    "DISK_FULL",
+    "TIME_OUT",
+    "AUDIT_FAILED",
+)
 CLASSES = (
     "NORMAL",
     "CAPPED",

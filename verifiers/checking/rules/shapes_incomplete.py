@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 from checking.plan import PLANNED, REPETITIONS
-from checking.rules.shapes import ALIAS, ARM, BODY, GATEWAY, KIND, OFFER_ID, PATH, REPETITION, RUN_ID
+from checking.rules.shapes import ABORT_REASONS, ALIAS, ARM, BODY, GATEWAY, KIND, OFFER_ID, PATH, REPETITION, RUN_ID
 from checking.rules.shapes_comparison import PARTS, arm_of
 from checking.shape import BOOL, COUNT, HASH, ID, INSTANT, SECONDS, TEXT, VERSION, Keys, ListOf, Maybe, OneOf
 
-ABORT_REASONS = (
-    "OPERATOR",
-    "RUNNER_DIED",
-    "ENGINE_DIED",
-    "ENGINE_NOT_READY",
-    "GATEWAY_DIED",
-    "PROXY_DIED",
-    "DISK_FULL",
-    "TIME_OUT",
-    "AUDIT_FAILED",
-)
 _PARTS = dict(PARTS)
 _PARTS.update(
     id=RUN_ID,

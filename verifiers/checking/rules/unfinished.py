@@ -12,6 +12,7 @@ from checking.reading import shown
 from checking.rules import samples, shapes, shapes_comparison, shapes_incomplete
 from checking.rules.comparison import LEDGER, OFFERS, Bodies, Cited, Comparison, Row, arm_id, ledgers_below, peek
 from checking.rules.index import Index, Table
+from checking.rules.instants import run_name
 from checking.shape import Shape
 
 PARENT = "results/incomplete"
@@ -85,15 +86,19 @@ def hold_files(subject: Incomplete) -> Iterator[Complaint]:
 def hold_names(subject: Incomplete) -> Iterator[Complaint]:
     """Every document names the run, every ledger its arm and worker."""
     own = subject.folder.rpartition("/")[2]
+    snapshots = subject.scope.documents.get(subject.path("snapshots.json"))
     told = (
         ("comparison.json#/id", subject.data["id"]),
         ("comparison.json#/run", subject.data["run"]),
         ("samples.json#/comparison", subject.scope.document("samples.json")["comparison"]),
         ("offers.json#/comparison", subject.told["comparison"]),
+        ("snapshots.json#/comparison", own if snapshots is None else snapshots["comparison"]),
     )
     for name, value in told:
         if value != own:
             yield (subject.path(name), value, own)
+    if subject.data["comparison"] != run_name(own):
+        yield (subject.path("comparison.json#/comparison"), subject.data["comparison"], run_name(own))
     for (arm, worker), name in subject.ledger_names.items():
         ledger = subject.scope.documents[name]
         if (ledger["arm"], ledger["worker"]) != (arm, worker) or worker not in subject.workers:
@@ -182,6 +187,8 @@ def hold_client(subject: Incomplete) -> Iterator[Complaint]:
             continue
         if (offer["requestSha256"], offer["requestBytes"]) != (row["requestSha256"], row["requestBytes"]):
             yield (subject.where(offer), "request " + offer["requestSha256"], row["requestSha256"])
+        if row["phase"] == "native-warm" and offer["worker"] != row["worker"]:
+            yield (subject.where(offer) + "/worker", shown(offer["worker"]), shown(row["worker"]))
         told = offer["client"]
         if told is not None and (told["sha256"], told["bytes"]) != (row["responseSha256"], row["responseBytes"]):
             yield (subject.where(offer) + "/client", told["sha256"], row["responseSha256"])
@@ -210,7 +217,7 @@ def _places(subject: Incomplete) -> Tuple[Dict[str, str], Dict[str, str]]:
     """(hash -> where cited) of whole bodies and of upstream partials."""
     whole: Dict[str, str] = {}
     part: Dict[str, str] = {}
-    for spot, name, _ in Comparison.cited(subject):
+    for spot, name, _ in (*Comparison.cited(subject), *subject.cited_by_rows()):
         whole[name] = "%s#%s" % spot
     for key, rows in subject.ledgers.items():
         for row in rows:
@@ -310,20 +317,20 @@ TABLE = Table(
     name=INDEX,
     key="comparisons",
     parent=PARENT,
+    document="comparison.json",
     kind="incomplete",
     shape=shapes_incomplete.INCOMPLETE_INDEX,
-    holding="",
-    beside=("a file beside the incomplete comparisons", "their folders only"),
+    one="an incomplete comparison",
+    many="incomplete comparisons",
+    codes=("incomplete-index", "incomplete-index-files", "incomplete-index-rows"),
 )
 
 
 class IncompleteIndex(Index):
     """The index, and whatever could promote one of its comparisons."""
 
-    table = TABLE
-
-    def __init__(self, scope: Scope) -> None:
-        super().__init__(scope)
+    def __init__(self, table: Table, scope: Scope) -> None:
+        super().__init__(table, scope)
         self.settings: List[Row] = list(peek(self.view, "results/settings-index.json").get("comparisons", ()))
         self.recipes: List[Row] = list(peek(self.view, "recipes.json").get("recipes", ()))
         self.runs = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 from checking.damage import Bench
 from checking.rules.comparison import Row
@@ -209,21 +209,6 @@ def alter_body(desk: Desk) -> Optional[str]:
     return str(rows[0]["offer"])
 
 
-def _index_lie(change: Any) -> Callable[[Bench], Optional[str]]:
-    """A lie in the index alone; sums are sealed, its hashes are not put right."""
-
-    def damage(bench: Bench) -> Optional[str]:
-        value = bench.load(INDEX)
-        if not value["comparisons"]:
-            return None
-        change(value["comparisons"])
-        bench.store(INDEX, value)
-        bench.reseal_sums()
-        return INDEX
-
-    return damage
-
-
 def miscount(desk: Desk) -> str:
     """Count a failure more."""
     with desk.edit("offers.json") as value:
@@ -253,6 +238,23 @@ def _be_ready_early(value: Row) -> Any:
     return False
 
 
+def other_snapshots(desk: Desk) -> Optional[str]:
+    """Name another run in snapshots.json."""
+    if not desk.bench.has(desk.path("snapshots.json")):
+        return None
+    with desk.edit("snapshots.json") as value:
+        value["comparison"] = "another"
+    return "snapshots.json of another run"
+
+
+def other_comparison(desk: Desk) -> str:
+    """Tell an incomplete comparison as one of another name, in the index too."""
+    with desk.edit("comparison.json") as value:
+        value["comparison"] = "another"
+    tell_index(desk, comparison="another")
+    return "comparison.json of another comparison"
+
+
 other_run = _on_data(lambda value: value.update(run="another"))
 reverse_arms = _on_data(_swap_arms)
 other_phase = _on_offer(lambda one: one.update(phase="main"), lambda one: one["phase"] != "main")
@@ -264,6 +266,10 @@ lose_client = _on_offer(
     lambda one: one.update(client=None), lambda one: one["client"] is not None and one["client"]["bytes"]
 )
 other_request = _on_offer(lambda one: one.update(requestBytes=one["requestBytes"] + 1), lambda one: one["sample"])
+other_worker = _on_offer(
+    lambda one: one.update(worker="worker-2" if one["worker"] == "worker-1" else "worker-1"),
+    lambda one: one["sample"] and one["phase"] == "native-warm",
+)
 complete_upstream = _on_offer(
     lambda one: one["upstream"].update(complete=True),
     lambda one: one["upstream"] is not None and not one["upstream"]["complete"],
@@ -276,9 +282,3 @@ other_class = _on_sample(
 more_tokens = _on_sample(lambda row: row.update(completionTokens=999))
 be_ready_early = _on_data(_be_ready_early)
 abort_early = _on_data(_abort_early)
-drop_row = _index_lie(lambda rows: rows.pop())
-other_row_hash = _index_lie(lambda rows: rows[0]["files"].update(offers="0" * 64))
-other_row_reason = _index_lie(
-    lambda rows: rows[0].update(reason="OPERATOR" if rows[0]["reason"] != "OPERATOR" else "DISK_FULL")
-)
-more_completed = _index_lie(lambda rows: rows[0]["counts"].update(completed=rows[0]["counts"]["completed"] + 1))
