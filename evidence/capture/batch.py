@@ -28,6 +28,9 @@ LOOK_NS = 2_000_000_000
 LONGEST_SECONDS = 3600.0
 READ, WRITE, GONE = 1, 4, 0x2000
 MANY, LATER_NS = 8, 1_000_000_000
+"""What the server has closed is looked into and recorded when so many wait, so long after the first, or at the end of the
+batch: one after the other while caches are warm, it costs less than half. What is done at a stretch stays short, or a
+busy system takes the processor away in its middle."""
 
 
 class Job(Protocol):
@@ -53,7 +56,7 @@ class Loop:
     """Serves the calls of a batch from `with` to its end. Only `stop` may be called from another thread.
 
     `take(slot)` begins the next job in a free slot and returns it, or None when there is none left. It is called
-    once for each of `slots` and then whenever the job of a slot has ended. What need not be dated does not wait until
+    once for each of `slots` and then whenever the job of a slot has ended, which need not be recorded by then. What need not be dated does not wait until
     the kernel stamps.
     """
 
@@ -127,11 +130,13 @@ class Loop:
                 self._serve(min((min(self._due_ns, self._later_ns) - now) / 1e9, LONGEST_SECONDS))
 
     def _put_off_finishing(self, job: Job) -> None:
+        """The slot goes on; what became of the job is looked into later."""
         if not self._later:
             self._later_ns = monotonic_ns() + LATER_NS
         self._later.append(job)
 
     def _finish_later(self) -> None:
+        """Look into and record what was put off."""
         self._later_ns = 1 << 63
         while self._later:
             self._later.popleft().finish()

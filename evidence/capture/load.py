@@ -1,6 +1,6 @@
 """The measuring client: offers requests at a fixed concurrency and records what came, strictly.
 
-An offer is recorded before its first byte leaves and a sample when it ends, exactly once, however it ends:
+An offer is recorded before its first byte leaves and a sample within a second of its end, exactly once, however it ends:
 refused, reset, timed out, closed early, garbage, or cancelled. Each request has a connection of its own unless
 reuse is asked for; connecting is done before the clock starts and timed apart. Nothing is retried. The work is done
 in a thread (`batch`); here stand the functions to await.

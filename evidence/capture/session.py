@@ -237,7 +237,10 @@ class Arm:
         """One batch; a request that timed out ends the run once the whole batch is recorded."""
         self.progress.phase(f"{self.name} {phase}")
         exchanges = await offer_batch(
-            plans, concurrency=concurrency, recorder=self.recorder, progress=lambda done, total: self.progress.advance(),
+            plans,
+            concurrency=concurrency,
+            recorder=self.recorder,
+            progress=lambda done, total: self.progress.advance(),
             known=self.known,
         )
         self.exchanges += exchanges

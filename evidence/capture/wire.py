@@ -65,7 +65,10 @@ class Call:
     its end, what follows the first text lies until it is much or whole. `proves` is told of a whole response that was
     read to its end: whether the server had closed, so long after the last byte.
 
-    Times are monotonic nanoseconds: `started_ns` just
+    What was read is held with what the kernel said of it, and dated when it is looked into. `gone_ns` is when a call was
+    read to its end by `gather`: it is over then, but `transport` is None until `conclude`.
+
+    Times are monotonic nanoseconds: `read_ns` the last read, `started_ns` just
     before the first byte left (0 until then), `connected_ns` when the connection stood, `last_ns` the last arrival,
     `ended_ns` the last byte of a complete response, or the failure. `kernel` is False once any bytes came without a
     kernel stamp. `transport` is None while the call is open and then says how it ended, `error` why.
