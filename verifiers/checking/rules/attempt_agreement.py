@@ -237,7 +237,7 @@ CHECKS = (
     ),
     Check(
         "attempt-engine-build",
-        "one build of the engine is named by all functional answers that name one",
+        "one build of the engine is named by all functional answers of a worker",
         clocks.hold_build,
         (Mutation("let two functional answers name two builds", lies.build_anew),),
     ),

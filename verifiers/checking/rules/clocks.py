@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from checking.check import Complaint
 from checking.plan import CONCURRENCY, MAIN_PER_ARM, RR_WARM
 from checking.reading import shown
 from checking.rules.agreement import FREE_ADAPTER, READ
-from checking.rules.answers import Answer
+from checking.rules.answers import Answer, Moments
 from checking.rules.comparison import Comparison, Row, adapter_of, arm_id
 from checking.rules.instants import moment
 from checking.rules.pairing import arrived
 
 PACE_SLACK = Decimal("0.001")
 WORK_SLACK = Decimal("0.005")
-TEXT_SLACK = Decimal("0.25")
-MIDDLE_SLACK = Decimal("0.05")
+TEXT_SLACK = Decimal(1)  # a machine that stands still for a moment forges nothing
+MIDDLE_SLACK = Decimal("0.25")
 CLOCK_SLACK = 5.0  # seconds by which a wall clock may be set while a comparison runs
 APART = 300.0  # seconds by which the clocks of an engine that was launched and of who launched it may differ
 MILLISECOND = Decimal("0.001")
@@ -56,8 +56,8 @@ def _told(subject: Comparison) -> Iterator[Tuple[Row, Answer]]:
 def hold_work(subject: Comparison) -> Iterator[Complaint]:
     """An engine that says how long it worked at an answer cannot have given it, or its first text, sooner.
 
-    And the first text cannot have come much longer before the end than the engine says that it wrote: by a quarter of a
-    second in one answer, by a fifth of that in the middle of an arm's batch.
+    And the first text cannot have come much longer before the end than the engine says that it wrote: by a second in one
+    answer, by a quarter of that in the middle of an arm's batch.
     """
     gaps: Dict[Tuple[str, str], List[Any]] = {}
     for row, told in _told(subject):
@@ -97,27 +97,13 @@ def hold_dated(subject: Comparison) -> Iterator[Complaint]:
     """One offset lays every second at which the engine says that it made an answer inside the exchange of that answer.
 
     Each worker has a clock, and need not have that of the client; but who launched it has the same, or nearly. An engine
-    that tells one second for all of its answers has no clock, and of one that is described by a command alone nobody
-    knows what it tells.
+    that tells one second for all its answers, or for those of an arm that lie over a second apart, has no clock, and of one
+    that is described by a command alone nobody knows what it tells.
     """
     if adapter_of(subject.view, subject.data["engine"]) == FREE_ADAPTER or _stepped(subject):
         return
-    spans: Dict[Optional[str], List[Tuple[float, float, str]]] = {}
-    seconds: Set[int] = set()
-    starts = _starts(subject)
-    for row, told in _told(subject):
-        if told.moments is None or not starts.get(arm_id(row)):
-            continue
-        seconds.update(told.moments)
-        begun = starts[arm_id(row)] + float(row["startedSeconds"])
-        least, most = told.moments[1] - begun - float(row["totalSeconds"]), told.moments[0] + 1 - begun
-        spans.setdefault(row["worker"], []).append((least, most, row["offer"]))
-    if len(seconds) < 2:
-        return
     launched = {one["worker"] for one in _launches(subject) if one["arguments"]}
-    for worker, found in sorted(spans.items(), key=str):
-        if worker is None:
-            continue
+    for worker, found in sorted(_spans(subject).items()):
         (least, _, first), (_, most, last) = max(found), min(found, key=lambda one: one[1])
         if least > most + CLOCK_SLACK:
             yield (
@@ -132,6 +118,28 @@ def hold_dated(subject: Comparison) -> Iterator[Complaint]:
                 "an answer made %.0f s from its exchange by the clock of %s" % (least if least > 0 else most, worker),
                 "at most %.0f s, since it was launched for it" % APART,
             )
+
+
+def _spans(subject: Comparison) -> Dict[str, List[Tuple[float, float, str]]]:
+    """By worker with a clock: the least and the most by which it may be before the client's, from each answer of an offer."""
+    told_by: Dict[Tuple[str, str], List[Tuple[float, float, Moments, str]]] = {}
+    starts = _starts(subject)
+    for row, told in _told(subject):
+        if told.moments is not None and row["worker"] is not None and starts.get(arm_id(row)):
+            begun = starts[arm_id(row)] + float(row["startedSeconds"])
+            one = begun, begun + float(row["totalSeconds"]), told.moments, row["offer"]
+            told_by.setdefault((row["worker"], arm_id(row)), []).append(one)
+    if len({second for found in told_by.values() for one in found for second in one[2]}) < 2:
+        return {}
+    spans: Dict[str, List[Tuple[float, float, str]]] = {}
+    for (worker, _), found in told_by.items():
+        stood = max(found)[0] - min(one[1] for one in found) > 1  # the last began so long after the first had ended
+        if stood and len({second for one in found for second in one[2]}) == 1:
+            continue
+        spans.setdefault(worker, []).extend(
+            (last - ended, first + 1 - begun, offer) for begun, ended, (first, last), offer in found
+        )
+    return spans
 
 
 def _stepped(subject: Comparison) -> bool:
@@ -153,14 +161,13 @@ def _launches(subject: Comparison) -> List[Row]:
 
 
 def hold_build(subject: Comparison) -> Iterator[Complaint]:
-    """One build of the engine is named by all answers that name one."""
-    first: Optional[Tuple[str, str]] = None
+    """One build of the engine is named by all answers of a worker that was started once.
+
+    Another arm has another setting, and a build may be named after what it runs with.
+    """
+    known: Dict[Tuple[Optional[str], str], Tuple[str, str]] = {}
     for row, told in _told(subject):
         for build in told.builds:
-            first = first or (build, row["offer"])
-            if build != first[0]:
-                yield (
-                    subject.at(row),
-                    "an answer of build " + shown(build),
-                    "%s, as in %s" % (shown(first[0]), first[1]),
-                )
+            first, offer = known.setdefault((row["worker"], arm_id(row)), (build, row["offer"]))
+            if build != first:
+                yield (subject.at(row), "an answer of build " + shown(build), "%s, as in %s" % (shown(first), offer))

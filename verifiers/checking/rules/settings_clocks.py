@@ -50,7 +50,7 @@ CHECKS = (
     ),
     row(
         "engine-build",
-        "one build of the engine is named by all answers that name one",
+        "one build of the engine is named by all answers of a worker in an arm",
         clocks.hold_build,
         lie("let two answers name two builds", clocks_lies.build_anew),
     ),

@@ -21,7 +21,7 @@ INDEX = "results/incomplete-settings-index.json"
 FATE_OF = {"complete": "completed", "timeout": "timed-out", "closed-early": "failed", "failed": "failed"}
 KIND_OF = {"completed": "completed", "timed-out": "timedOut", "failed": "failed", "never-started": "neverStarted"}
 HEX = "0123456789abcdef"
-FOUND_LAST = ("AUDIT_FAILED", "ENGINE_DIED", "PROXY_DIED", "GATEWAY_DIED", "DISK_FULL", "RUNNER_DIED")
+FOUND_LAST = ("OPERATOR", "AUDIT_FAILED", "ENGINE_DIED", "PROXY_DIED", "GATEWAY_DIED", "DISK_FULL", "RUNNER_DIED")
 """What may end a run when all its requests are answered."""
 
 
@@ -291,8 +291,9 @@ def hold_lengths(subject: Incomplete) -> Iterator[Complaint]:
 def hold_reason(subject: Incomplete) -> Iterator[Complaint]:
     """What is whole is no incomplete comparison, and an instant of the abort comes after its arms began.
 
-    Whole are 252 samples that came back. Then nobody stopped the run and no time was over: what may be found once the last
-    of them is there is a count that is wrong, a part that had ended by itself, a full disk, or a runner that died.
+    Whole are 252 samples that came back. Then no time was over and no engine failed to start: what may be found once the last
+    of them is there is a count that is wrong, a part that had ended by itself, a full disk, and a runner that was
+    stopped just then or died.
     """
     whole = len(subject.by_offer) == len(OFFERS) and all(map(arrived, subject.by_offer.values()))
     if whole and subject.data["reason"] not in FOUND_LAST:
