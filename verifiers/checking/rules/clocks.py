@@ -12,7 +12,7 @@ from checking.rules.agreement import FREE_ADAPTER, READ
 from checking.rules.answers import Answer
 from checking.rules.comparison import Comparison, Row, adapter_of, arm_id
 from checking.rules.instants import moment
-from checking.rules.receipts import arrived
+from checking.rules.pairing import arrived
 
 PACE_SLACK = Decimal("0.001")
 WORK_SLACK = Decimal("0.005")
