@@ -173,11 +173,13 @@ class Bodies:
 class Comparison:
     """One comparison: its documents, its samples by arm and phase, its receipts by arm and worker."""
 
+    document = "comparison.json"
+
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.view = scope.view
         self.folder = scope.folder
-        self.data: Row = scope.document("comparison.json")
+        self.data: Row = scope.document(self.document)
         self.samples: List[Row] = scope.document("samples.json")["samples"]
         self.snapshots: List[Row] = scope.document("snapshots.json")["snapshots"] if self._has_snapshots() else []
         self.decision: Optional[Row] = scope.documents.get(scope.path("decision.json"))
@@ -191,10 +193,10 @@ class Comparison:
         self.bodies = Bodies(scope, self.data.get("engine", ""))
         self.by_phase: Dict[Tuple[str, str], List[Row]] = {}
         for row in self.samples:
-            self.by_phase.setdefault((arm_id(row), row["phase"]), []).append(row)
+            self.by_phase.setdefault((self.arm_of(row), row["phase"]), []).append(row)
         self.by_arm: Dict[str, List[Row]] = {}
         for row in self.samples:
-            self.by_arm.setdefault(arm_id(row), []).append(row)
+            self.by_arm.setdefault(self.arm_of(row), []).append(row)
         self._keep()
         self.derived: Optional[Row] = None
 
@@ -206,6 +208,11 @@ class Comparison:
         self._spans: Dict[Tuple[str, str], List[Tuple[Number, Number]]] = {}
         self.paired: Dict[str, bool] = {}
         self.witnessed: Dict[str, List[Tuple[Spot, Row, Row]]] = {}
+
+    @staticmethod
+    def arm_of(row: Row) -> str:
+        """The arm whose sample this is."""
+        return arm_id(row)
 
     def _has_snapshots(self) -> bool:
         return self.scope.path("snapshots.json") in self.scope.documents

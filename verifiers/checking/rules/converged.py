@@ -10,7 +10,7 @@ from checking.check import Complaint, Scope
 from checking.package import View
 from checking.reading import JsonFault, read_body, read_json, shown
 from checking.rules import receipts, samples, shapes, shapes_attempt
-from checking.rules.comparison import LEDGER, Bodies, Cited, Citing, Comparison, Row, engine_of, ledgers_below
+from checking.rules.comparison import LEDGER, Cited, Citing, Comparison, Row, engine_of, ledgers_below
 from checking.rules.index import Table
 from checking.rules.shapes import ABORT_REASONS
 from checking.shape import Shape
@@ -43,32 +43,16 @@ def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
 class Attempt(Comparison):
     """One attempt. It shares with a comparison what samples, ledgers and bodies are."""
 
+    document = "attempt.json"
+
     def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-        self.view = scope.view
-        self.folder = scope.folder
-        self.data = scope.document("attempt.json")
-        self.samples = scope.document("samples.json")["samples"]
+        super().__init__(scope)
         self.controls: List[Row] = scope.document("controls.json")["controls"]
-        self.snapshots = []
-        self.decision = None
-        self.derived = None
-        self.ledgers: Dict[Tuple[str, str], List[Row]] = {}
-        self.ledger_names: Dict[Tuple[str, str], str] = {}
-        for name, value in scope.documents.items():
-            match = LEDGER.match(name.rpartition("/")[2])
-            if match:
-                self.ledgers[(match.group(1), match.group(2))] = value["receipts"]
-                self.ledger_names[(match.group(1), match.group(2))] = name
-        self.bodies = Bodies(scope, self.data["engine"])
-        self.by_phase: Dict[Tuple[str, str], List[Row]] = {}
-        for row in self.samples:
-            arm = "attempt" if row["arm"] is None else "?"
-            self.by_phase.setdefault((arm, row["phase"]), []).append(row)
-        self.by_arm = {}
-        for row in self.samples:
-            self.by_arm.setdefault("attempt" if row["arm"] is None else "?", []).append(row)
-        self._keep()
+
+    @staticmethod
+    def arm_of(row: Row) -> str:
+        """An attempt has no arms."""
+        return "attempt" if row["arm"] is None else "?"
 
     def cited(self) -> Iterator[Cited]:
         told = self.path("attempt.json")
