@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from checking.check import Complaint
 from checking.plan import CONCURRENCY, MAIN_PER_ARM, RR_WARM
@@ -101,18 +101,17 @@ def hold_dated(subject: Comparison) -> Iterator[Complaint]:
     """
     if adapter_of(subject.view, subject.data["engine"]) == FREE_ADAPTER or _stepped(subject):
         return
-    spans: Dict[Optional[str], List[Tuple[float, float, str]]] = {}
-    seconds: Set[int] = set()
     starts = _starts(subject)
-    for row, told in _told(subject):
-        if told.moments is None or not starts.get(arm_id(row)):
-            continue
-        seconds.update(told.moments)
-        begun = starts[arm_id(row)] + float(row["startedSeconds"])
-        least, most = told.moments[1] - begun - float(row["totalSeconds"]), told.moments[0] + 1 - begun
-        spans.setdefault(row["worker"], []).append((least, most, row["offer"]))
-    if len(seconds) < 2:
+    dated = [
+        (row, told.moments) for row, told in _told(subject) if told.moments is not None and starts.get(arm_id(row))
+    ]
+    if len({second for _, moments in dated for second in moments}) < 2:
         return
+    spans: Dict[Optional[str], List[Tuple[float, float, str]]] = {}
+    for row, (opened, closed) in dated:
+        begun = starts[arm_id(row)] + float(row["startedSeconds"])
+        least, most = closed - begun - float(row["totalSeconds"]), opened + 1 - begun
+        spans.setdefault(row["worker"], []).append((least, most, row["offer"]))
     launched = {one["worker"] for one in _launches(subject) if one["arguments"]}
     for worker, found in sorted(spans.items(), key=str):
         if worker is None:
