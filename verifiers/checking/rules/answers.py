@@ -181,7 +181,8 @@ def _stream(body: bytes, kind: str, owes_done: bool) -> Answer:
     if name is None:
         return read
     told = (moments or read.moments) if read.moments is not None else None
-    return read._replace(name=name if read.name == _NOBODY else read.name, moments=told)
+    name = name if read.name == _NOBODY else read.name
+    return Answer(*read[:6], name, read.models, read.builds, told, read.timings)
 
 
 def _read(data: bytes, kind: str, owes_done: bool) -> Answer:

@@ -122,15 +122,17 @@ def hold_dated(subject: Comparison) -> Iterator[Complaint]:
 
 def _spans(subject: Comparison) -> Dict[str, List[Tuple[float, float, str]]]:
     """By worker with a clock: the least and the most by which it may be before the client's, from each answer of an offer."""
+    dated = [(row, told.moments) for row, told in _told(subject) if told.moments is not None]
+    if len({second for _, moments in dated for second in moments}) < 2:
+        return {}
     told_by: Dict[Tuple[str, str], List[Tuple[float, float, Moments, str]]] = {}
     starts = _starts(subject)
-    for row, told in _told(subject):
-        if told.moments is not None and row["worker"] is not None and starts.get(arm_id(row)):
-            begun = starts[arm_id(row)] + float(row["startedSeconds"])
-            one = begun, begun + float(row["totalSeconds"]), told.moments, row["offer"]
-            told_by.setdefault((row["worker"], arm_id(row)), []).append(one)
-    if len({second for found in told_by.values() for one in found for second in one[2]}) < 2:
-        return {}
+    for row, moments in dated:
+        arm = arm_id(row)
+        if row["worker"] is not None and starts.get(arm):
+            begun = starts[arm] + float(row["startedSeconds"])
+            one = begun, begun + float(row["totalSeconds"]), moments, row["offer"]
+            told_by.setdefault((row["worker"], arm), []).append(one)
     spans: Dict[str, List[Tuple[float, float, str]]] = {}
     for (worker, _), found in told_by.items():
         stood = max(found)[0] - min(one[1] for one in found) > 1  # the last began so long after the first had ended
