@@ -31,7 +31,9 @@ from typing import Any
 
 from benchmarks import client_peers
 from benchmarks.client_peers import PEERS, Peer
+from benchmarks.client_peers.driving import warm_ups
 from benchmarks.emission_cases import CASES, TEXT_AT
+from evidence.capture.endings import Known
 from evidence.capture.lateness import LagMonitor
 from evidence.capture.load import Exchange, Plan, offer_batch
 
@@ -91,15 +93,18 @@ def number_of(body: bytes) -> int | None:
 def measure_ours(port: int, concurrency: int, requests: int, *, reuse: bool = False) -> dict[str, Any]:
     """Run our client and report its errors."""
 
-    async def run() -> tuple[list[Exchange], dict[str, Any]]:
+    known: Known = {}
+
+    async def run(count: int) -> tuple[list[Exchange], dict[str, Any]]:
         async with LagMonitor() as monitor:
             found = await offer_batch(
-                make_plans(port, requests), concurrency=concurrency, recorder=Memory(), reuse=reuse
+                make_plans(port, count), concurrency=concurrency, recorder=Memory(), reuse=reuse, known=known
             )
         return found, monitor.record()
 
+    asyncio.run(run(warm_ups(concurrency)))
     before = resource.getrusage(resource.RUSAGE_SELF)
-    exchanges, client = asyncio.run(run())
+    exchanges, client = asyncio.run(run(requests))
     after = resource.getrusage(resource.RUSAGE_SELF)
     processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     measured = {

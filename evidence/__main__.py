@@ -31,11 +31,16 @@ def run() -> None:
 def _main(words: list[str]) -> Callable[[], object]:
     """What these words ask for; to load the library that parses options takes longer than a command that has none needs."""
     # Help, completion, and what is wrong with a path are that library's to say.
-    if len(words) == 2 and words[0] in _DIRECT and not words[1].startswith("-") and os.access(words[1], os.R_OK):
-        if "_EVIDENCE_COMPLETE" not in os.environ:
-            from evidence import direct
+    if (
+        len(words) == 2
+        and words[0] in _DIRECT
+        and not words[1].startswith("-")
+        and os.access(words[1], os.R_OK)
+        and "_EVIDENCE_COMPLETE" not in os.environ
+    ):
+        from evidence import direct
 
-            return lambda: direct.check(*words)
+        return lambda: direct.check(*words)
     from evidence.cli import main
 
     return lambda: main(words, prog_name="evidence")

@@ -150,7 +150,7 @@ class Group(click.Group):
 
 
 def end(error: EvidenceError | OSError | KeyboardInterrupt, command: str) -> NoReturn:
-    """Ends the process; the only place where an error becomes words and a code."""
+    """Ends the process; the only place where an error becomes words and a code. `command` is whole: `evidence verify`."""
     if isinstance(error, EvidenceError):
         complain(error.message, error.hint or f"see `{command} --help`")
         sys.exit(error.code)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import resource
 import select
 import socket
 import sys
 from time import monotonic_ns
 
-from evidence.capture.arrival import Receiver, WallBridge, request_stamps
+from benchmarks.client_peers.driving import processor_seconds, warm_ups
+from evidence.capture.arrival import WallBridge, date_read, read_once, request_stamps
 
 BODY = b'{"model":"synthetic","messages":[{"role":"user","content":"go"}],"stream":true}'
 
@@ -19,7 +19,7 @@ def main() -> None:
     """Offer the requests and print what was measured."""
     port, path, concurrency, requests = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     head = f"POST {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {len(BODY)}\r\n\r\n".encode()
-    receiver, poll, left, rows = Receiver(WallBridge()), select.epoll(), requests, []
+    bridge, poll, left, rows = WallBridge(), select.epoll(), warm_ups(concurrency), []
     holder = socket.socket()
     request_stamps(holder)
     running: dict[int, list] = {}
@@ -33,15 +33,18 @@ def main() -> None:
         state[1] = monotonic_ns()
         connection.send(head + BODY)
 
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    while left or running:
+    before = None
+    while left or running or before is None:
+        if not left and not running:
+            before, left, rows = processor_seconds(), requests, []
         while left and len(running) < concurrency:
             left -= 1
             start()
         for descriptor, _event in poll.poll():
             state = running[descriptor]
             try:
-                data, at, _kernel = receiver.read(state[0])
+                data, ancillary, now = read_once(state[0])
+                at, _kernel = date_read(bridge, ancillary, now)
             except OSError:
                 data, at = b"", monotonic_ns()
             if state[2] is None:
@@ -64,9 +67,7 @@ def main() -> None:
                 poll.unregister(descriptor)
                 state[0].close()
                 del running[descriptor]
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    spent = after.ru_utime + after.ru_stime - usage.ru_utime - usage.ru_stime
-    print(json.dumps({"rows": rows, "processor_seconds": spent}))
+    print(json.dumps({"rows": rows, "processor_seconds": processor_seconds() - before}))
 
 
 if __name__ == "__main__":

@@ -29,27 +29,51 @@ def row(text: str, ttft: float | None, total: float | None, good: bool, tokens: 
     }
 
 
-async def offer(adapter: Adapter, port: int, path: str, concurrency: int, requests: int) -> list[dict[str, Any]]:
-    """Keep `concurrency` requests open until `requests` were made: a worker takes the next when its last has ended."""
-    one, close = await adapter(port, path, concurrency)
-    left, rows = requests, []
+def warm_ups(concurrency: int) -> int:
+    """How many requests a client has made before it is measured, as in an arm, whose warm-up comes first."""
+    return max(concurrency, 4)
 
-    async def work() -> None:
-        nonlocal left
-        while left:
-            left -= 1
-            rows.append(await one())
+
+def processor_seconds() -> float:
+    """What this process has used until now."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+async def offer(
+    adapter: Adapter, port: int, path: str, concurrency: int, requests: int, warm: int
+) -> tuple[list[dict[str, Any]], float]:
+    """Keep `concurrency` requests open until `requests` were made: a worker takes the next when its last has ended.
+
+    Before them are `warm` that do not count. Returns a row of each and the processor time of all.
+    """
+    one, close = await adapter(port, path, concurrency)
+
+    async def keep_open(left: int) -> list[dict[str, Any]]:
+        rows = []
+
+        async def work() -> None:
+            nonlocal left
+            while left:
+                left -= 1
+                rows.append(await one())
+
+        await asyncio.gather(*(work() for _ in range(min(concurrency, left))))
+        return rows
 
     try:
-        await asyncio.gather(*(work() for _ in range(min(concurrency, requests))))
+        await keep_open(warm)
+        before = processor_seconds()
+        rows = await keep_open(requests)
+        return rows, processor_seconds() - before
     finally:
         await close()
-    return rows
 
 
-async def offer_each(adapter: Adapter, port: int, paths: list[str]) -> list[dict[str, Any]]:
-    """Two requests to each path, one after the other; the second counts, since the first warms the client up."""
-    return [(await offer(adapter, port, path, 1, 2))[-1] for path in paths]
+async def offer_each(adapter: Adapter, port: int, paths: list[str]) -> tuple[list[dict[str, Any]], float]:
+    """One request to each path, after one that warms the client up."""
+    found = [await offer(adapter, port, path, 1, 1, 1) for path in paths]
+    return [row for rows, _seconds in found for row in rows], sum(seconds for _rows, seconds in found)
 
 
 def main(adapter: Adapter, run: Callable[[Any], Any] = asyncio.run) -> None:
@@ -58,11 +82,8 @@ def main(adapter: Adapter, run: Callable[[Any], Any] = asyncio.run) -> None:
     `PORT PATH CONCURRENCY REQUESTS` measures; with several paths, joined by commas, there is one row for each.
     """
     port, paths, concurrency, requests = int(sys.argv[1]), sys.argv[2].split(","), int(sys.argv[3]), int(sys.argv[4])
-    before = resource.getrusage(resource.RUSAGE_SELF)
     if len(paths) > 1:
-        rows = run(offer_each(adapter, port, paths))
+        rows, spent = run(offer_each(adapter, port, paths))
     else:
-        rows = run(offer(adapter, port, paths[0], concurrency, requests))
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        rows, spent = run(offer(adapter, port, paths[0], concurrency, requests, warm_ups(concurrency)))
     print("\n" + json.dumps({"rows": rows, "processor_seconds": spent}))

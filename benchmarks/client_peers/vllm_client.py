@@ -7,10 +7,13 @@ import importlib.util
 import json
 import os
 import re
-import resource
 import sys
+from pathlib import Path
 
 import aiohttp
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import driving
 
 
 def load_module() -> object:
@@ -24,8 +27,8 @@ def load_module() -> object:
     return module
 
 
-async def offer(port: int, path: str, concurrency: int, requests: int) -> list[dict]:
-    """Offer the requests and return what the module says of each."""
+async def offer(port: int, path: str, concurrency: int, requests: int, warm: int) -> tuple[list[dict], float]:
+    """Offer the requests after `warm` others, and return what the module says of each, and the processor time of all."""
     module = load_module()
     gate = asyncio.Semaphore(concurrency)
     connector = aiohttp.TCPConnector(
@@ -59,24 +62,26 @@ async def offer(port: int, path: str, concurrency: int, requests: int) -> list[d
                 "tokens": output.output_tokens,
             }
 
-        return list(await asyncio.gather(*(one() for _ in range(requests))))
+        await asyncio.gather(*(one() for _ in range(warm)))
+        before = driving.processor_seconds()
+        rows = list(await asyncio.gather(*(one() for _ in range(requests))))
+        return rows, driving.processor_seconds() - before
 
 
-async def offer_each(port: int, paths: list[str]) -> list[dict]:
-    """Two requests to each path, one after the other; the second counts, since the first warms the client up."""
-    return [(await offer(port, path, 1, 2))[-1] for path in paths]
+async def offer_each(port: int, paths: list[str]) -> tuple[list[dict], float]:
+    """One request to each path, after one that warms the client up."""
+    found = [await offer(port, path, 1, 1, 1) for path in paths]
+    return [row for rows, _seconds in found for row in rows], sum(seconds for _rows, seconds in found)
 
 
 def main() -> None:
     """Run and print; several paths are joined by commas."""
     paths = sys.argv[2].split(",")
-    usage = resource.getrusage(resource.RUSAGE_SELF)
+    port, concurrency, requests = int(sys.argv[1]), int(sys.argv[3]), int(sys.argv[4])
     if len(paths) > 1:
-        rows = asyncio.run(offer_each(int(sys.argv[1]), paths))
+        rows, spent = asyncio.run(offer_each(port, paths))
     else:
-        rows = asyncio.run(offer(int(sys.argv[1]), paths[0], int(sys.argv[3]), int(sys.argv[4])))
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    spent = after.ru_utime + after.ru_stime - usage.ru_utime - usage.ru_stime
+        rows, spent = asyncio.run(offer(port, paths[0], concurrency, requests, driving.warm_ups(concurrency)))
     print(json.dumps({"rows": rows, "processor_seconds": spent}))
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
+from collections.abc import Sequence
 from time import monotonic_ns, sleep, time_ns
 
 TIMESPEC = struct.Struct("@qq")
@@ -22,6 +23,8 @@ TIMESPEC_BYTES, unpack_timespec, SOL_SOCKET = TIMESPEC.size, TIMESPEC.unpack, so
 STAMP_OPTION = 35
 """SO_TIMESTAMPNS of Linux on 64-bit machines, where time_t has 64 bits; Python has no name for it."""
 ANCILLARY_BYTES = socket.CMSG_SPACE(TIMESPEC.size) if hasattr(socket, "CMSG_SPACE") else 0
+READ_BYTES = 64 * 1024
+Ancillary = Sequence[tuple[int, int, bytes]]
 TOLERANCE_NS = 1_000
 """Two clock reads may be rounded apart by a few nanoseconds; a step below a microsecond falsifies nothing."""
 
@@ -78,40 +81,30 @@ def request_stamps(connection: socket.socket) -> bool:
     return True
 
 
-class Receiver:
-    """Reads sockets into one buffer of its own, kept because a fresh one for each read costs more than the read.
+def read_once(connection: socket.socket) -> tuple[bytes, Ancillary, int]:
+    """Read at most READ_BYTES: bytes, what the kernel says of them, and the monotonic moment just after.
 
-    `read_ns` is the moment of the last read.
+    Errors of the socket pass through, BlockingIOError included.
     """
+    if not ANCILLARY_BYTES:
+        return connection.recv(READ_BYTES), (), monotonic_ns()
+    data, ancillary, _flags, _address = connection.recvmsg(READ_BYTES, ANCILLARY_BYTES)
+    return data, ancillary, monotonic_ns()
 
-    __slots__ = ("_buffer", "_buffers", "_view", "bridge", "read_ns")
 
-    def __init__(self, bridge: WallBridge, size: int = 256 * 1024) -> None:
-        self.bridge = bridge
-        self.read_ns = 0
-        self._buffer = bytearray(size)
-        self._buffers = (self._buffer,)
-        self._view = memoryview(self._buffer)
+def date_read(bridge: WallBridge, ancillary: Ancillary, read_ns: int) -> tuple[int, bool]:
+    """The arrival of what was read at `read_ns`, in monotonic nanoseconds, and whether the kernel gave that stamp.
 
-    def read(self, connection: socket.socket) -> tuple[bytes, int, bool]:
-        """Read once: bytes, their arrival in monotonic nanoseconds, and whether the kernel gave that stamp.
-
-        Errors of the socket pass through, BlockingIOError included. An end of stream has no kernel stamp.
-        """
-        if not ANCILLARY_BYTES:
-            count = connection.recv_into(self._buffer)
-            self.read_ns = self.bridge.now()
-            return bytes(self._view[:count]), self.read_ns, False
-        count, ancillary, _flags, _address = connection.recvmsg_into(self._buffers, ANCILLARY_BYTES)
-        now = self.read_ns = self.bridge.now()
-        data = bytes(self._view[:count])
-        for level, kind, content in ancillary:
-            if kind == STAMP_OPTION and level == SOL_SOCKET and len(content) == TIMESPEC_BYTES:
-                seconds, nanoseconds = unpack_timespec(content)
-                at = self.bridge.monotonic(seconds * 1_000_000_000 + nanoseconds, now)
-                if at is not None:
-                    return data, min(at, now), True
-        return data, now, False
+    It may be asked later: a wall clock that was set meanwhile is seen now. An end of stream has no kernel stamp.
+    """
+    for level, kind, content in ancillary:
+        if kind == STAMP_OPTION and level == SOL_SOCKET and len(content) == TIMESPEC_BYTES:
+            bridge.now()
+            seconds, nanoseconds = unpack_timespec(content)
+            at = bridge.monotonic(seconds * 1_000_000_000 + nanoseconds, read_ns)
+            if at is not None:
+                return min(at, read_ns), True
+    return read_ns, False
 
 
 def await_stamps(seconds: float = 0.1) -> bool:

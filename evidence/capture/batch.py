@@ -19,14 +19,18 @@ from contextlib import contextmanager
 from time import monotonic_ns
 from typing import Protocol
 
-from evidence.capture.arrival import Receiver, WallBridge, await_stamps, request_stamps
+from evidence.capture.arrival import WallBridge, await_stamps, request_stamps
 from evidence.capture.wire import Call
 
 PAUSE_NS = 200_000
 FEW = 2
 LOOK_NS = 2_000_000_000
 LONGEST_SECONDS = 3600.0
-READ, WRITE = 1, 4
+READ, WRITE, GONE = 1, 4, 0x2000
+MANY, LATER_NS = 8, 1_000_000_000
+"""What the server has closed is looked into and recorded when so many wait, so long after the first, or at the end of the
+batch: one after the other while caches are warm, it costs less than half. What is done at a stretch stays short, or a
+busy system takes the processor away in its middle."""
 
 
 class Job(Protocol):
@@ -52,12 +56,12 @@ class Loop:
     """Serves the calls of a batch from `with` to its end. Only `stop` may be called from another thread.
 
     `take(slot)` begins the next job in a free slot and returns it, or None when there is none left. It is called
-    once for each of `slots` and then whenever the job of a slot has ended. What need not be dated does not wait until
+    once for each of `slots` and then whenever the job of a slot has ended, which need not be recorded by then. What need not be dated does not wait until
     the kernel stamps.
     """
 
     def __init__(self, slots: int, take: Callable[[int], Job | None], *, dated: bool = True) -> None:
-        self.receiver = Receiver(WallBridge())
+        self.bridge = WallBridge()
         self.stopped = threading.Event()
         self._slots, self._take, self._dated = slots, take, dated
         self._poll: Poll = select.epoll() if hasattr(select, "epoll") else Selector()
@@ -65,6 +69,8 @@ class Loop:
         self._open: dict[int, tuple[int, Job]] = {}
         self._ended: deque[tuple[int, Job]] = deque()
         self._put_off: dict[int, Call] = {}
+        self._later: deque[Job] = deque()
+        self._later_ns = 1 << 63
         self._starting = True
         self._due_ns = 1 << 63
         self._served_ns = 0
@@ -100,7 +106,10 @@ class Loop:
         while (self._open or self._ended) and not self.stopped.is_set():
             if self._ended:
                 slot, job = self._ended.popleft()
-                job.finish()
+                if job.call.gone_ns:
+                    self._put_off_finishing(job)
+                else:
+                    job.finish()
                 self._begin(slot)
                 self._serve_between()
                 continue
@@ -113,10 +122,25 @@ class Loop:
                 self._serve_between()
                 continue
             now = monotonic_ns()
-            if now >= self._due_ns:
+            if len(self._later) >= MANY or now >= self._later_ns:
+                self._finish_later()
+            elif now >= self._due_ns:
                 self._look()
             else:
-                self._serve(min((self._due_ns - now) / 1e9, LONGEST_SECONDS))
+                self._serve(min((min(self._due_ns, self._later_ns) - now) / 1e9, LONGEST_SECONDS))
+
+    def _put_off_finishing(self, job: Job) -> None:
+        """The slot goes on; what became of the job is looked into later."""
+        if not self._later:
+            self._later_ns = monotonic_ns() + LATER_NS
+        self._later.append(job)
+
+    def _finish_later(self) -> None:
+        """Look into and record what was put off."""
+        self._later_ns = 1 << 63
+        while self._later:
+            self._later.popleft().finish()
+            self._serve_between()
 
     def _begin(self, slot: int) -> None:
         if self.stopped.is_set():
@@ -131,7 +155,7 @@ class Loop:
         assert call.connection is not None
         self._open[call.connection.fileno()] = (slot, job)
         if call.connected_ns:
-            self._poll.register(call.connection.fileno(), READ)
+            self._poll.register(call.connection.fileno(), READ | GONE)
             self._start(job)
         else:
             self._poll.register(call.connection.fileno(), WRITE)
@@ -144,7 +168,7 @@ class Loop:
         if call.transport is not None:
             self._over(call.connection.fileno())
         elif call.unsent:
-            self._poll.modify(call.connection.fileno(), READ | WRITE)
+            self._poll.modify(call.connection.fileno(), READ | GONE | WRITE)
 
     def _over(self, descriptor: int) -> None:
         self._poll.unregister(descriptor)
@@ -171,6 +195,9 @@ class Loop:
             if not call.started_ns:
                 self._connected(descriptor, slot, job)
                 continue
+            if mask & GONE and call.gather():
+                self._over(descriptor)
+                continue
             if mask != WRITE:
                 call.read(hold=hold)
                 if hold:
@@ -178,7 +205,7 @@ class Loop:
             if mask & WRITE and call.unsent:
                 call.write()
                 if call.transport is None and not call.unsent:
-                    self._poll.modify(descriptor, READ)
+                    self._poll.modify(descriptor, READ | GONE)
             if call.transport is not None:
                 self._over(descriptor)
             elif call.resting:
@@ -190,7 +217,7 @@ class Loop:
         before = call.connection
         stands = call.write()
         if call.connection is before:
-            self._poll.modify(descriptor, READ)
+            self._poll.modify(descriptor, READ | GONE)
         else:
             # The descriptor went with its socket; the next may have the same number.
             del self._open[descriptor]
@@ -198,7 +225,7 @@ class Loop:
                 self._ended.append((slot, job))
                 return
             self._open[call.connection.fileno()] = (slot, job)
-            self._poll.register(call.connection.fileno(), READ if stands else WRITE)
+            self._poll.register(call.connection.fileno(), READ | GONE if stands else WRITE)
         if stands:
             self._start(job)
 
@@ -210,18 +237,20 @@ class Loop:
             call = job.call
             if call.due_ns <= now:
                 call.expire()
-            elif call.resting:
+            elif call.resting and call.read_ns + LOOK_NS <= now:
                 call.look()
+                call.read_ns = now
             if call.transport is not None:
                 self._over(descriptor)
             else:
-                self._due_ns = min(self._due_ns, call.due_ns, now + LOOK_NS if call.resting else 1 << 63)
+                self._due_ns = min(self._due_ns, call.due_ns, call.read_ns + LOOK_NS if call.resting else 1 << 63)
 
     def _cancel(self) -> None:
         """End and record what is still open; the first failure passes when all are through."""
         for _slot, job in self._open.values():
             job.call.cancel()
-        left = [job for _slot, job in [*self._ended, *self._open.values()]]
+        left = [*self._later, *(job for _slot, job in [*self._ended, *self._open.values()])]
+        self._later.clear()
         self._open.clear()
         self._ended.clear()
         problem: BaseException | None = None

@@ -4,50 +4,47 @@ After the first text of a stream only its end is measured, and to be woken for e
 processor time than all else that a client does. So the kernel is asked to wake the reader for many bytes or for the
 end alone (SO_RCVLOWAT). The price: the kernel joins what lies unread and keeps the last stamp, that of the close
 included, so a total is then late by as long as the server takes from its last byte to its close. That is why a
-server must first be seen to close within `AT_ONCE_NS`, in an exchange read event by event; every 32nd is read so
+server must first be seen to close within `AT_ONCE_NS`, in an exchange read event by event; every 64th is read so
 again, and shows whether it still does. One that keeps its connections is read event by event always.
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Hashable
+
+from evidence.capture.request import Target
 
 AT_ONCE_NS = 500_000
-PROOF_EVERY = 32
+PROOF_EVERY = 64
 MANY_BYTES = 8192
 
 
-class Endings:
-    """What a batch has seen of the ends of connections, by server."""
-
-    __slots__ = ("_asked",)
+class Manners:
+    """How a server ends its connections. `closes` says whether it was seen to close at once."""
 
     def __init__(self) -> None:
-        self._asked: dict[Hashable, int] = {}
+        self.closes = False
+        self._asked = 0
 
-    def may_wait(self, server: Hashable) -> bool:
-        """Whether the next exchange with `server` may leave the middle of its stream unread."""
-        asked = self._asked.get(server)
-        if asked is None:
-            return False
-        self._asked[server] = asked + 1
-        return asked % PROOF_EVERY > 0
+    def may_wait(self) -> bool:
+        """Whether the next exchange may leave the middle of its stream unread."""
+        self._asked += 1
+        return self.closes and self._asked % PROOF_EVERY > 0
 
-    def closes(self, server: Hashable) -> bool:
-        """Whether `server` was seen to close at once."""
-        return server in self._asked
-
-    def note(self, server: Hashable, ended: bool, since_ns: int) -> None:
+    def note(self, ended: bool, since_ns: int) -> None:
         """Learn from a response that was read eagerly: whether its connection, not to be used again, had ended `since_ns` later.
 
         An end that is there in time proves; a connection still open after that time disproves; else nothing is known.
         """
         in_time = since_ns <= AT_ONCE_NS
         if ended and in_time:
-            self._asked.setdefault(server, 1)
+            self.closes = True
         elif not ended and not in_time:
-            self._asked.pop(server, None)
+            self.closes = False
+
+
+Known = dict[Target, Manners]
+"""What was seen of servers, to be kept for as long as they are the same ones."""
 
 
 def has_ended(connection: socket.socket) -> bool:

@@ -5,22 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 
 from evidence.capture import lateness
 from evidence.capture.answer import Answer
-from evidence.capture.arrival import Receiver
-from evidence.capture.endings import Endings
+from evidence.capture.arrival import WallBridge
+from evidence.capture.endings import Manners
 from evidence.capture.offers import Exchange, Plan, Recorder
 from evidence.capture.request import Target, parse_url, write_request
 from evidence.capture.wire import Address, Call, is_quiet
 
 
 class Order:
-    """A plan made ready: everything that can be computed before the clock starts. `addresses` come later."""
+    """A plan made ready: everything that can be computed before the clock starts. `addresses` and `manners` come later."""
 
-    __slots__ = ("addresses", "digest", "keep_alive", "plan", "request", "stream", "target")
+    __slots__ = ("addresses", "digest", "keep_alive", "manners", "plan", "request", "stream", "target")
 
     def __init__(
         self, plan: Plan, target: Target, method: str, body: bytes | None, stream: bool, keep_alive: bool
@@ -32,6 +31,7 @@ class Order:
         self.digest = hashlib.sha256(body or b"").hexdigest()
         self.request = write_request(target, method, body, headers | dict(plan.headers), keep_alive=keep_alive)
         self.addresses: Sequence[Address] | OSError = ()
+        self.manners = Manners()
 
 
 def prepare(plans: Sequence[Plan], *, keep_alive: bool) -> list[Order]:
@@ -51,10 +51,13 @@ def is_stream(body: bytes) -> bool:
 
 
 class Job:
-    """An offer under way. `kept` is a connection to use again; after `finish` it is the one that may be."""
+    """An offer under way. `kept` is a connection to use again; after `finish` it is the one that may be.
+
+    `finish` tells `keep` of its exchange.
+    """
 
     __slots__ = (
-        "_answer", "_intended_ns", "_order", "_receiver", "_recorder", "_reused", "_stepped", "call", "exchange", "kept"
+        "_answer", "_bridge", "_intended_ns", "_keep", "_order", "_recorder", "_reused", "_stepped", "call", "kept"
     )  # fmt: skip
 
     def __init__(
@@ -62,8 +65,8 @@ class Job:
         order: Order,
         intended_ns: int,
         recorder: Recorder,
-        receiver: Receiver,
-        endings: Endings,
+        bridge: WallBridge,
+        keep: Callable[[Exchange], None],
         kept: socket.socket | None = None,
     ) -> None:
         """Record the offer and connect. What the recorder raises passes, and nothing has left."""
@@ -73,18 +76,18 @@ class Job:
             if kept is not None:
                 kept.close()
             raise
-        self._order, self._intended_ns, self._recorder, self._receiver = order, intended_ns, recorder, receiver
-        self._stepped = receiver.bridge.stepped
+        self._order, self._intended_ns, self._recorder, self._bridge = order, intended_ns, recorder, bridge
+        self._keep = keep
+        self._stepped = bridge.stepped
         self._answer = Answer(stream=order.stream)
-        self.exchange: Exchange | None = None
+        manners = order.manners
         closing = order.stream and not order.keep_alive
-        known = endings.closes(order.target)
-        proving = closing and not endings.may_wait(order.target)
+        proving = closing and not manners.may_wait()
         self.call = Call(
-            order.request, int(order.plan.timeout_seconds * 1e9), receiver, self._answer.feed,
+            order.request, int(order.plan.timeout_seconds * 1e9), bridge, self._answer.feed,
             settles=self._answer.settles if order.stream else None,
-            may_rest=partial(endings.closes, order.target) if closing and not (proving and known) else None,
-            on_end=partial(endings.note, order.target) if proving else None,
+            rests=manners if closing and not (proving and manners.closes) else None,
+            proves=manners if proving else None,
         )  # fmt: skip
         if kept is not None and not is_quiet(kept):
             kept.close()
@@ -99,6 +102,7 @@ class Job:
     def finish(self) -> None:
         """Make the exchange of what is known, and record it."""
         call, answer, plan = self.call, self._answer, self._order.plan
+        call.conclude()
         if self._order.keep_alive and call.reusable():
             self.kept = call.connection
         else:
@@ -108,7 +112,7 @@ class Job:
         answer.finish(body)
         response.let_go()
         started = call.started_ns or call.began_ns
-        self.exchange = exchange = Exchange(
+        exchange = Exchange(
             offer=plan.offer,
             repetition=plan.repetition,
             arm=plan.arm,
@@ -134,9 +138,10 @@ class Job:
             event_ns=tuple(at - started for at in answer.text_ns),
             connect_ns=call.connected_ns - call.began_ns if call.connected_ns and not self._reused else None,
             reused=self._reused,
-            wall_clock_stepped=self._receiver.bridge.stepped and not self._stepped,
+            wall_clock_stepped=self._bridge.stepped and not self._stepped,
             headers=tuple(response.headers),
             whole=call.transport == "complete" and answer.whole(response.status),
         )
         lateness.note_send(exchange.send_lag_ns)
         self._recorder.sample(exchange)
+        self._keep(exchange)

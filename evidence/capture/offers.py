@@ -82,4 +82,4 @@ class Recorder(Protocol):
         """Record that `plan` is about to be sent; no byte leaves before this returns."""
 
     def sample(self, exchange: Exchange) -> None:
-        """Record how an offer ended."""
+        """Record how an offer ended, within a second of it."""

@@ -206,13 +206,14 @@ def _claim(port: int) -> bool:
     """Claim a port for this process, against others too where a name can be held that goes with its process (Linux)."""
     if port in _CLAIMED:
         return False
-    claim = socket.socket(socket.AF_UNIX) if sys.platform == "linux" else socket.socket()
-    if sys.platform == "linux":
-        try:
+    named = sys.platform == "linux"
+    claim = socket.socket(socket.AF_UNIX if named else socket.AF_INET)
+    try:
+        if named:
             claim.bind(f"\0serving-evidence-port-{port}")
-        except OSError:
-            claim.close()
-            return False
+    except OSError:
+        claim.close()
+        return False
     _CLAIMED[port] = claim
     if len(_CLAIMED) > _CLAIMS:
         _CLAIMED.pop(next(iter(_CLAIMED))).close()

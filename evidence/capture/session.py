@@ -17,6 +17,7 @@ from pathlib import Path
 from evidence.campaign import Campaign, Case, Comparison, Lifecycle, read_campaign, request_path
 from evidence.capture.adapters import hide_private
 from evidence.capture.attempt import run_attempt
+from evidence.capture.endings import Known
 from evidence.capture.findings import watch_logs
 from evidence.capture.gpu import take_snapshot
 from evidence.capture.journal import DiskFull, Journal, Seconds, instant, open_run
@@ -183,6 +184,7 @@ class Arm:
              "firstMainSeconds", "lastMainSeconds")
         )  # fmt: skip
         self.exchanges: list[Exchange] = []
+        self.known: Known = {}
 
     def mark(self, moment: str) -> None:
         self.timeline[moment] = self.recorder.since()
@@ -235,7 +237,11 @@ class Arm:
         """One batch; a request that timed out ends the run once the whole batch is recorded."""
         self.progress.phase(f"{self.name} {phase}")
         exchanges = await offer_batch(
-            plans, concurrency=concurrency, recorder=self.recorder, progress=lambda done, total: self.progress.advance()
+            plans,
+            concurrency=concurrency,
+            recorder=self.recorder,
+            progress=lambda done, total: self.progress.advance(),
+            known=self.known,
         )
         self.exchanges += exchanges
         await self.topology.check(exchanges)

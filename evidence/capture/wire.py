@@ -20,8 +20,8 @@ from time import monotonic_ns
 from typing import Literal
 
 from evidence.capture import lateness
-from evidence.capture.arrival import Receiver, request_stamps
-from evidence.capture.endings import await_many, has_ended
+from evidence.capture.arrival import READ_BYTES, Ancillary, WallBridge, date_read, read_once, request_stamps
+from evidence.capture.endings import Manners, await_many, has_ended
 from evidence.capture.framing import FramingError, Response
 from evidence.capture.request import Target
 
@@ -61,46 +61,49 @@ class Call:
 
     `on_body(data, at)` gets each read's body bytes with their arrival, and says whether from here on only the end has
     a time of its own. `settles(before, data)` says that of one read behind another, unread: with it, what comes is dated
-    at once but looked into when there may be a first text in it, or the end. Where `may_rest()`, the server is known to
-    close at its end, and what follows the first text lies until it is much or whole. `on_end(ended, since_ns)` is told of
-    a whole response that was read to its end: whether the server had closed, so long after the last byte.
+    at once but looked into when there may be a first text in it, or the end. Where the server `rests` names closes at
+    its end, what follows the first text lies until it is much or whole. `proves` is told of a whole response that was
+    read to its end: whether the server had closed, so long after the last byte.
 
-    Times are monotonic nanoseconds: `started_ns` just
+    What was read is held with what the kernel said of it, and dated when it is looked into. `gone_ns` is when a call was
+    read to its end by `gather`: it is over then, but `transport` is None until `conclude`.
+
+    Times are monotonic nanoseconds: `read_ns` the last read, `started_ns` just
     before the first byte left (0 until then), `connected_ns` when the connection stood, `last_ns` the last arrival,
     `ended_ns` the last byte of a complete response, or the failure. `kernel` is False once any bytes came without a
     kernel stamp. `transport` is None while the call is open and then says how it ended, `error` why.
     """
 
     __slots__ = (
-        "_addresses", "_before", "_held", "_may_rest", "_receiver", "_sent", "_settles", "_sifted", "began_ns", "connected_ns", "connection", "due_ns", "ended_ns", "error",
-        "kernel", "last_ns", "on_body", "on_end", "request", "response", "settled", "started_ns", "timeout_ns",
-        "transport", "waiting",
+        "_addresses", "_before", "_bridge", "_held", "_proves", "_rests", "_sent", "_settles", "_sifted", "began_ns",
+        "connected_ns", "connection", "due_ns", "ended_ns", "error", "gone_ns", "kernel", "last_ns", "on_body",
+        "read_ns", "request", "response", "settled", "started_ns", "timeout_ns", "transport", "waiting",
     )  # fmt: skip
 
     def __init__(
         self,
         request: bytes,
         timeout_ns: int,
-        receiver: Receiver,
+        bridge: WallBridge,
         on_body: Callable[[bytes, int], bool],
         *,
         settles: Callable[[bytes, bytes], bool | None] | None = None,
-        may_rest: Callable[[], bool] | None = None,
-        on_end: Callable[[bool, int], None] | None = None,
+        rests: Manners | None = None,
+        proves: Manners | None = None,
     ) -> None:
-        self.request, self.timeout_ns, self.on_body, self.on_end = request, timeout_ns, on_body, on_end
+        self.request, self.timeout_ns, self.on_body = request, timeout_ns, on_body
         self.waiting, self.settled, self.kernel = False, False, True
-        self._settles, self._may_rest = settles, may_rest
-        self._held: list[tuple[bytes, int]] = []
+        self._settles, self._rests, self._proves = settles, rests, proves
+        self._held: list[tuple[bytes, Ancillary, int, bool]] = []
         self._before, self._sifted = b"", 0
         self.response = Response()
         self.connection: socket.socket | None = None
         self.began_ns = monotonic_ns()
         self.due_ns = self.began_ns + timeout_ns
-        self.started_ns = self.connected_ns = self.last_ns = self.ended_ns = 0
+        self.started_ns = self.connected_ns = self.last_ns = self.ended_ns = self.gone_ns = self.read_ns = 0
         self.transport: Transport | None = None
         self.error: str | None = None
-        self._receiver, self._sent = receiver, 0
+        self._bridge, self._sent = bridge, 0
         self._addresses: list[Address] = []
 
     def connect(self, addresses: Sequence[Address] | OSError) -> bool:
@@ -195,26 +198,46 @@ class Call:
         if self.transport is not None or self.connection is None:
             return False
         try:
-            data, at, kernel = self._receiver.read(self.connection)
+            data, ancillary, now = read_once(self.connection)
         except BlockingIOError:
             return False
         except OSError as error:
-            self._break(describe(error), self._receiver.bridge.now())
+            self._break(describe(error), monotonic_ns())
             return False
-        if at > self.started_ns + self.timeout_ns:
+        self.read_ns = now
+        if now > self.due_ns and date_read(self._bridge, ancillary, now)[0] > self.due_ns:
             self._time_out()
         elif data:
-            # Segments may overtake each other: bytes are there for a reader only when all before them are.
-            self.last_ns = at = max(at, self.last_ns)
-            self.kernel = self.kernel and kernel
-            if kernel and not self.settled:
-                lateness.note_read(self._receiver.read_ns - at)
-            self._held.append((data, at))
+            self._held.append((data, ancillary, now, self.settled))
             if not hold:
                 self.look_into()
         else:
-            self._close_at(at)
+            self._close_at(now)
         return bool(data)
+
+    def gather(self) -> bool:
+        """The server has closed: read what is left. True when it can be looked into at leisure, by `conclude`."""
+        if self._rests is None or not self._rests.closes:
+            return False
+        while self.read(hold=True):
+            data, _ancillary, now, _settled = self._held[-1]
+            if len(data) < READ_BYTES:
+                self.gone_ns = now
+                return True
+        return False
+
+    def conclude(self) -> None:
+        """Look into what was gathered, if anything was."""
+        if self.gone_ns:
+            self._close_at(self.gone_ns)
+
+    @property
+    def over_ns(self) -> int:
+        """When the call was over, be it concluded or not."""
+        if self.transport is not None or not self._held:
+            return self.ended_ns
+        _data, ancillary, now, _settled = self._held[-1]
+        return date_read(self._bridge, ancillary, now)[0]
 
     def _close_at(self, at: int) -> None:
         """The server has closed, at `at`."""
@@ -230,15 +253,15 @@ class Call:
         """Look into what was read, unless nothing of it has to be known yet."""
         if not self._held:
             return
-        rests = self._may_rest is not None and self._may_rest()
+        rests = self._rests is not None and self._rests.closes
         if self.waiting or self._settles is None or not self._sift(rests, self._settles):
-            ended, since_ns = False, 0
-            if self.on_end is not None and not self.waiting and self.connection is not None:
-                ended, since_ns = has_ended(self.connection), monotonic_ns() - self._held[-1][1]
+            ended, asked_ns = False, 0
+            if self._proves is not None and self.connection is not None:
+                ended, asked_ns = has_ended(self.connection), monotonic_ns()
             self._take_held()
             if self.transport is not None:
-                if self.transport == "complete" and self.on_end is not None and not self.waiting:
-                    self.on_end(ended, since_ns)
+                if self.transport == "complete" and self._proves is not None and not self.waiting:
+                    self._proves.note(ended, asked_ns - self.ended_ns)
                 return
         if rests and self.settled and not self.waiting and self.connection is not None:
             self.waiting = await_many(self.connection)
@@ -251,7 +274,7 @@ class Call:
         held = self._held
         if len(held) >= HELD_MOST or not (rests or self.response.chunked):
             return False
-        for data, _at in held[self._sifted :]:
+        for data, *_rest in held[self._sifted :]:
             if not rests and (len(data) < 4 or data.endswith(b"\r\n\r\n")):
                 return False
             if not self.settled:
@@ -267,8 +290,14 @@ class Call:
         held, self._held, self._sifted = self._held, [], 0
         if held:
             self._before = held[-1][0]
-        for data, at in held:
+        for data, ancillary, now, settled in held:
             if self.transport is None:
+                at, kernel = date_read(self._bridge, ancillary, now)
+                # Segments may overtake each other: bytes are there for a reader only when all before them are.
+                self.last_ns = at = max(at, self.last_ns)
+                self.kernel = self.kernel and kernel
+                if kernel and not settled:
+                    lateness.note_read(now - at)
                 self._take(data, at)
 
     def _take(self, data: bytes, at: int) -> None:

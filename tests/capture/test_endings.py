@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 from scripted_server import DONE, END, STREAM_HEAD, Journal, Talk, delta, framed, plan, serving, usage
 
 from evidence.capture import wire
-from evidence.capture.endings import AT_ONCE_NS, PROOF_EVERY, Endings, has_ended
+from evidence.capture.endings import AT_ONCE_NS, PROOF_EVERY, Known, Manners, has_ended
 from evidence.capture.load import Exchange, offer_batch
 
 EVENTS = 12
@@ -32,8 +32,9 @@ def rested(monkeypatch: pytest.MonkeyPatch) -> list[socket.socket]:
 
 def trust(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take every server for one that closes at once."""
-    monkeypatch.setattr(Endings, "may_wait", lambda endings, server: True)
-    monkeypatch.setattr(Endings, "closes", lambda endings, server: True)
+    monkeypatch.setattr(Manners, "may_wait", lambda manners: True)
+    monkeypatch.setattr(Manners, "closes", True, raising=False)
+    monkeypatch.setattr(Manners, "__init__", lambda manners: None)
 
 
 def stream_of(*, closing_after: float = 0.0, first: bytes = b"") -> Callable[[Talk], object]:
@@ -171,24 +172,124 @@ def test_an_open_stream_may_rest_as_soon_as_another_proved_the_close(rested: lis
     assert len(set(long.event_ns)) < EVENTS
 
 
+def of_two_lengths(talk: Talk) -> Awaitable[None]:
+    """The first offer streams until it is cut off, the others end at once."""
+
+    async def script() -> None:
+        await talk.send(STREAM_HEAD + framed(delta(content="a")))
+        if b"main-000" in talk.request:
+            await talk.reader.read()
+        await talk.stream(delta("stop"), usage(1), DONE)
+        await talk.send(END)
+
+    return script()
+
+
+async def cancel_at(samples: int, offers: int) -> Journal:
+    """Offer so many, two at a time, and cancel when so many have samples."""
+    journal, enough = Journal(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def watch(done: int, _total: int) -> None:
+        if done == samples:
+            loop.call_soon_threadsafe(enough.set)
+
+    async with serving(of_two_lengths) as (url, _talks):
+        plans = [plan(url, number) for number in range(offers)]
+        batch = asyncio.create_task(offer_batch(plans, concurrency=2, recorder=journal, progress=watch))
+        await asyncio.wait_for(enough.wait(), 10)
+        batch.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await batch
+    return journal
+
+
+def test_what_has_ended_is_recorded_within_a_time_though_no_other_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evidence.capture.batch.LATER_NS", 30_000_000)
+    trust(monkeypatch)
+    journal = asyncio.run(cancel_at(1, 2))
+    assert [exchange.transport for exchange in journal.samples] == ["complete", "closed-early"]
+
+
+def test_what_has_ended_is_recorded_when_several_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evidence.capture.batch.LATER_NS", 60_000_000_000)
+    monkeypatch.setattr("evidence.capture.batch.MANY", 3)
+    trust(monkeypatch)
+    journal = asyncio.run(cancel_at(3, 4))
+    assert [exchange.transport for exchange in journal.samples] == ["complete"] * 3 + ["closed-early"]
+    assert [kind for kind, _offer in journal.lines] == ["offer"] * 4 + ["sample"] * 4, "no slot waits for a sample"
+
+
+def test_what_has_ended_is_recorded_when_the_batch_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evidence.capture.batch.LATER_NS", 60_000_000_000)
+    monkeypatch.setattr("evidence.capture.batch.MANY", 4)
+    trust(monkeypatch)
+    journal = asyncio.run(cancel_at(4, 8))
+    offers = [offer for kind, offer in journal.lines if kind == "offer"]
+    assert sorted(exchange.offer for exchange in journal.samples) == sorted(offers)
+    assert [exchange.transport for exchange in journal.samples].count("closed-early") >= 1
+
+
+def test_an_end_that_cannot_be_recorded_leaves_no_other_without_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evidence.capture.batch.LATER_NS", 60_000_000_000)
+    trust(monkeypatch)
+
+    class Failing(Journal):
+        def sample(self, exchange: Exchange) -> None:
+            super().sample(exchange)
+            if exchange.offer.endswith("002"):
+                raise RuntimeError("no room")
+
+    async def run() -> Journal:
+        journal = Failing()
+        async with serving(stream_of()) as (url, _talks):
+            with pytest.raises(RuntimeError, match="no room"):
+                await offer_batch([plan(url, number) for number in range(6)], concurrency=2, recorder=journal)
+        return journal
+
+    journal = asyncio.run(run())
+    assert sorted(exchange.offer for exchange in journal.samples) == sorted(journal.offered)
+
+
+def test_a_slot_goes_on_from_the_end_of_its_last_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
+    trust(monkeypatch)
+    exchanges, talks = offer(stream_of(), 4)
+    for before, exchange, talk in zip(exchanges, exchanges[1:], talks, strict=False):
+        assert talk.left_ns[-1] <= exchange.intended_ns <= exchange.started_ns
+        assert exchange.intended_ns == before.started_ns + before.total_ns
+
+
+def test_what_was_seen_of_a_server_is_kept_for_the_next_batch(rested: list[socket.socket]) -> None:
+    async def run() -> None:
+        known: Known = {}
+        async with serving(stream_of()) as (url, _talks):
+            await offer_batch([plan(url, 0)], concurrency=1, recorder=Journal(), known=known)
+            while not all(manners.closes for manners in known.values()):  # its close may have been seen too late
+                await offer_batch([plan(url, 0)], concurrency=1, recorder=Journal(), known=known)
+            assert rested == []
+            await offer_batch([plan(url, 1)], concurrency=1, recorder=Journal(), known=known)
+            assert len(rested) == 1
+
+    asyncio.run(run())
+
+
 def test_proofs() -> None:
-    endings = Endings()
-    assert not endings.may_wait("a")
-    endings.note("a", False, 0)
-    assert not endings.may_wait("a"), "an open connection proves nothing"
-    endings.note("a", True, AT_ONCE_NS + 1)
-    assert not endings.may_wait("a"), "an end that was seen too late proves nothing"
-    assert not endings.closes("a")
-    endings.note("a", True, AT_ONCE_NS)
-    assert endings.closes("a")
-    granted = [endings.may_wait("a") for _ in range(PROOF_EVERY * 2)]
+    manners = Manners()
+    assert not manners.may_wait()
+    manners.note(False, 0)
+    assert not manners.may_wait(), "an open connection proves nothing"
+    manners.note(True, AT_ONCE_NS + 1)
+    assert not manners.may_wait(), "an end that was seen too late proves nothing"
+    assert not manners.closes
+    manners.note(True, AT_ONCE_NS)
+    assert manners.closes
+    granted = [manners.may_wait() for _ in range(PROOF_EVERY * 2)]
     assert granted.count(False) == 2
-    assert not endings.may_wait("b")
-    endings.note("a", False, 0)
-    assert endings.may_wait("a"), "not yet closed disproves nothing"
-    endings.note("a", False, AT_ONCE_NS + 1)
-    assert not endings.may_wait("a")
-    assert not endings.closes("a")
+    manners.note(False, 0)
+    assert manners.may_wait(), "not yet closed disproves nothing"
+    manners.note(False, AT_ONCE_NS + 1)
+    assert not manners.may_wait()
+    assert not manners.closes
 
 
 def test_whether_a_connection_has_ended() -> None:

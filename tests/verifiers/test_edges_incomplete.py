@@ -312,7 +312,7 @@ def test_what_is_whole_is_no_incomplete_comparison_but_for_what_is_found_at_its_
 def test_an_incomplete_comparison_has_no_decision_and_no_stray_file(name: str, stray: bool) -> None:
     ledger = b'{\n  "arm": "attempt",\n  "receipts": [],\n  "schemaVersion": 1,\n  "worker": "worker-1"\n}\n'
     lines = said("incomplete-files", lambda desk: desk.bench.put(desk.path(name), ledger))
-    right = "found a file that no incomplete comparison has, expected documents, ledgers, bodies and partials; never a decision"  # fmt: skip
+    right = "found a file that no incomplete comparison has, expected documents, ledgers, bodies and partials; never a decision"
     assert lines == ([f"{name}: {right}"] if stray else [])
 
 

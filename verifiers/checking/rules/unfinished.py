@@ -13,7 +13,7 @@ from checking.rules import samples, shapes, shapes_comparison, shapes_incomplete
 from checking.rules.comparison import LEDGER, OFFERS, Bodies, Cited, Comparison, Row, arm_id, ledgers_below, peek
 from checking.rules.index import Index, Table
 from checking.rules.instants import run_name
-from checking.rules.receipts import arrived
+from checking.rules.pairing import arrived
 from checking.shape import Shape
 
 PARENT = "results/incomplete"
