@@ -202,7 +202,7 @@ def test_a_comparison_of_running_engines_is_refused_with_a_way_out(tmp_path: Pat
 )  # fmt: skip
 def test_no_value_of_a_key_ends_in_a_traceback(tmp_path: Path, added: str, said: str) -> None:
     message = refusal(tmp_path, CAMPAIGN.replace('id = "tiny-native"\n', f'id = "tiny-native"\n{added}\n')).message
-    assert message.startswith(f"campaign.toml, [[case]] 'tiny-native', {said}")
+    assert message.startswith(f"{tmp_path}/campaign.toml, [[case]] 'tiny-native', {said}")
     assert len(message) < 400
     assert message.isprintable()
 
@@ -237,7 +237,7 @@ def test_what_is_no_campaign_at_all_is_said_in_a_line(tmp_path: Path, content: s
     (tmp_path / "campaign.toml").write_text(content, encoding="utf-8")
     with pytest.raises(EvidenceError) as caught:
         read_campaign(tmp_path)
-    assert caught.value.message.startswith(f"campaign.toml: {said}")
+    assert caught.value.message.startswith(f"{tmp_path}/campaign.toml: {said}")
     assert caught.value.hint
 
 

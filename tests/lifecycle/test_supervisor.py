@@ -182,7 +182,7 @@ def test_wrong_protocol_or_id_is_refused(identifier, protocol, said, tmp_path):
     [
         ("", [], "[[lifecycle]]"),
         ("lifecycle = 3", [], "[[lifecycle]]"),
-        ("[[lifecycle]", [], "cannot be read"),
+        ("[[lifecycle]", [], "found no valid TOML"),
         ('[[lifecycle]]\nid = "a"', ["--case", "b"], "--case b"),
         ('[[lifecycle]]\nid = "a"', [], "protocol"),
     ],
