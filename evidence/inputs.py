@@ -23,13 +23,12 @@ def read_input(path: Path, expected: str, hint: str = "", *, most: int = MOST_BY
         raise EvidenceError(f"{path}: cannot be read ({why}), expected {expected}", hint) from None
     try:
         facts = os.fstat(handle)
-        if stat.S_ISDIR(facts.st_mode):
-            raise EvidenceError(f"{path}: found a folder, expected {expected}", hint)
         if not stat.S_ISREG(facts.st_mode):
-            raise EvidenceError(f"{path}: found no regular file, expected {expected}", hint)
+            what = "a folder" if stat.S_ISDIR(facts.st_mode) else "no regular file"
+            raise EvidenceError(f"{path}: found {what}, expected {expected}", hint)
         if facts.st_size > most:
             raise EvidenceError(f"{path}: found {facts.st_size} bytes, expected {expected} of at most {most}", hint)
-        with open(handle, "rb", closefd=False) as file:  # a descriptor, and no folder's
+        with os.fdopen(os.dup(handle), "rb") as file:
             return file.read(most)
     except OSError as error:
         raise EvidenceError(f"{path}: cannot be read ({error.strerror}), expected {expected}", hint) from None

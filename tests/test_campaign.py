@@ -187,3 +187,62 @@ def test_a_comparison_of_running_engines_is_refused_with_a_way_out(tmp_path: Pat
     error = refusal(tmp_path, text.replace('snapshot = "synthetic"', 'snapshot = "none"'))
     assert "whose engine is named by urls" in error.message
     assert "take the comparison out" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("added", "said"),
+    [
+        ("request_timeout_seconds = 1" + "0" * 400, "request_timeout_seconds: found 1000"),
+        ("body = {messages = [{role = \"user\"}], seed = nan}", "body: found a value that JSON cannot hold (Out of range"),
+        ("body = {messages = [{role = \"user\"}], at = 2026-01-01}", "body: found a value that JSON cannot hold (Object of type date"),
+        ("body = {messages = \"hello\"}", "body: found body with messages 'hello', expected a list of messages"),
+        ("probe = \"" + "n" * 300 + "\"", "probe: found 'nnn"),
+        ("arguments = [\"x\"]\n\"a\\nb\" = 1", "a\\nb: found an unknown key"),
+    ],
+)  # fmt: skip
+def test_no_value_of_a_key_ends_in_a_traceback(tmp_path: Path, added: str, said: str) -> None:
+    message = refusal(tmp_path, CAMPAIGN.replace('id = "tiny-native"\n', f'id = "tiny-native"\n{added}\n')).message
+    assert message.startswith(f"{tmp_path}/campaign.toml, [[case]] 'tiny-native', {said}")
+    assert len(message) < 400
+    assert message.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("arguments = []", 'arguments = []\nenvironment = {"A=B" = "x"}', "environment: found the name 'A=B'"),
+        ("arguments = []", 'arguments = []\nprogram = [" "]', "program[0]: found ' ', expected the name of a program"),
+        ("--memory-mib", "ENV:A=B", "argument: found 'ENV:A=B', expected ENV: and the name"),
+        ("A small campaign", "a \\u202e title", "title: found 'a \\u202e title'"),
+        ("A small campaign", "\\u200b", "title: found '\\u200b'"),
+        ("[[profile]]", "[gateway]\nname = 'g'\ncommand = ['g', '{x}']\nurl = 'http://h:1'\n[[profile]]", "command[1]: found the placeholder {x}"),
+        ("[[profile]]", "[gateway]\nname = 'g'\nurl = 'http://h:{listen_port}'\n[[profile]]", "expected a port, because it runs already"),
+        ("[[profile]]", "[gateway]\nname = 'g'\nurl = 'http://h:65536'\n[[profile]]", "expected an address of the form"),
+        ("[[profile]]", "[gateway]\nname = 'g'\nurl = 'http://a..b:1'\n[[profile]]", "expected an address of the form"),
+    ],
+)  # fmt: skip
+def test_what_no_process_could_be_given_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert said in refusal(tmp_path, CAMPAIGN.replace(old, new)).message
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("x = " + "[" * 3000 + "]" * 3000, "found lists or tables nested beyond reading, expected TOML"),
+        ("x = 1" + "0" * 5000, "found no valid TOML: exceeds the limit"),
+        ("\ufeffschema_version = 1", "found no valid TOML"),
+    ],
+)
+def test_what_is_no_campaign_at_all_is_said_in_a_line(tmp_path: Path, content: str, said: str) -> None:
+    (tmp_path / "campaign.toml").write_text(content, encoding="utf-8")
+    with pytest.raises(EvidenceError) as caught:
+        read_campaign(tmp_path)
+    assert caught.value.message.startswith(f"{tmp_path}/campaign.toml: {said}")
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "values", [{"max_tokens": 1.5}, {"max_tokens": 0}, {"temperature": -1}, {"stream_options": "x"}, {"stop": "\ud800"}]
+)
+def test_a_main_request_is_one_whose_package_could_be_written(tmp_path: Path, values: dict[str, object]) -> None:
+    assert "[[comparison]] 'tiny-memory', body: found " in refusal(tmp_path, main={**MAIN, **values}).message

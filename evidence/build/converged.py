@@ -57,8 +57,6 @@ def pack(run: Run, campaign: Campaign, tree: Tree) -> Packed:
     for control in controls:
         if control.kept:
             store.cite(control.sha256)
-    for offer in run.all("offer"):
-        store.cite(offer["requestSha256"])
     tree.refusals += (
         []
         if not run.complete

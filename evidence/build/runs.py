@@ -352,7 +352,7 @@ def _check_same(folder: Path, name: str, campaign: Campaign) -> None:
     """
     source = folder / "campaign.toml"
     try:
-        then = tomllib.loads(source.read_text(encoding="utf-8"))
+        then = tomllib.loads(_present(source).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise EvidenceError(f"{source}: found no campaign ({error}), expected the one of the capture", code=1) from None
     now = tomllib.loads(campaign.content.decode("utf-8"))

@@ -79,10 +79,15 @@ class Watch:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Within: SIGINT and SIGTERM are the operator's word to stop, not the end of the process."""
+        """Within: SIGINT, SIGTERM and a closed terminal are the operator's word to stop, not the end of the process.
+
+        One that the runner was started to ignore, as by nohup, stays ignored.
+        """
         loop = asyncio.get_running_loop()
         caught = []
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_IGN:
+                continue
             with contextlib.suppress(ValueError, RuntimeError, NotImplementedError):  # only the main thread may
                 name = signal.Signals(number).name
                 loop.add_signal_handler(number, self.fire, "OPERATOR", f"stopped by {name}")

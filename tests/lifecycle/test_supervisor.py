@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import subprocess
 import sys
 
@@ -14,8 +15,10 @@ from evidence.cli import main
 from evidence.errors import EvidenceError
 from evidence.lifecycle.bundle import summarize
 from evidence.lifecycle.run import run_section
+from evidence.lifecycle.section import check_section, read_limits
 from evidence.lifecycle.timeline import timeline
 from evidence.supervisor.config import parse_config
+from evidence.supervisor.server import serve
 
 HEAD = """schema_version = 1
 [server]
@@ -179,7 +182,7 @@ def test_wrong_protocol_or_id_is_refused(identifier, protocol, said, tmp_path):
     [
         ("", [], "[[lifecycle]]"),
         ("lifecycle = 3", [], "[[lifecycle]]"),
-        ("[[lifecycle]", [], "cannot be read"),
+        ("[[lifecycle]", [], "found no valid TOML"),
         ('[[lifecycle]]\nid = "a"', ["--case", "b"], "--case b"),
         ('[[lifecycle]]\nid = "a"', [], "protocol"),
     ],
@@ -191,3 +194,51 @@ def test_wrong_file_is_refused_with_one_clear_line(text, words, said, tmp_path):
     assert ran.exit_code == 2
     assert said in ran.stderr
     assert ran.stderr.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("command", "vllm serve"), ("command", []), ("environment", {"A=B": "x"}), ("ready_timeout_s", "long"),
+        ("models", ["a"]), ("software", "x"), ("limits", 5), ("hardware", {"a": float("nan")}), ("limitations", "none"),
+        ("target", ["supervisor"]), ("url", 5), ("claim", 5),
+    ],
+)  # fmt: skip
+def test_every_key_of_a_section_has_its_form(key, value):
+    section = {"target": "supervisor", "config": "x.toml", "models": [{"model": "a"}], "software": {"x": "1"}}
+    with pytest.raises(EvidenceError, match=rf"^lifecycle one: {key}: found ") as caught:
+        check_section("one", "crash", section | {key: value})
+    assert caught.value.code == 2
+
+
+@pytest.mark.parametrize(
+    "values", [{"cooldown_s": "5"}, {"cooldown_s": True}, {"retry_after_s": -1}, {"victim_model": 3}]
+)
+def test_every_limit_has_the_form_of_its_field(values):
+    right = {"healthy_model": "a", "victim_model": "b", "cooldown_s": 5, "retry_after_s": 1}
+    assert read_limits("one", "crash", {"limits": right}).victim_model == "b"
+    with pytest.raises(EvidenceError, match=rf"^lifecycle one: limits.{next(iter(values))}: found "):
+        read_limits("one", "crash", {"limits": right | values})
+
+
+def test_an_address_that_is_taken_is_told_before_any_engine_is_started(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        text = f"""
+schema_version = 1
+[server]
+port = {taken.getsockname()[1]}
+[device]
+source = "process-rss-against-budget"
+budget_bytes = 1000000000
+[[model]]
+name = "a"
+command = ["touch", "{tmp_path}/started", "{{port}}"]
+reservation_bytes = 1
+preload = true
+"""
+        with pytest.raises(EvidenceError, match="cannot be listened at") as caught:
+            asyncio.run(serve(parse_config(text, "c.toml"), tmp_path))
+    assert caught.value.code == 2
+    assert not (tmp_path / "started").exists()
