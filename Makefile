@@ -3,6 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= auto
 
+# What Python has compiled is kept, whatever the caller of make says: the tests start some thousand processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test check format lint types tests sums mutants fuzz bench clean
 
 help: ## list the targets

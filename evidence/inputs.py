@@ -21,7 +21,7 @@ def read_input(path: Path, expected: str, hint: str = "", *, most: int = MOST_BY
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise EvidenceError(f"{path}: cannot be read ({why}), expected {expected}", hint) from None
-    with open(handle, "rb") as file:  # noqa: PTH123  # a descriptor
+    try:
         facts = os.fstat(handle)
         if stat.S_ISDIR(facts.st_mode):
             raise EvidenceError(f"{path}: found a folder, expected {expected}", hint)
@@ -29,10 +29,12 @@ def read_input(path: Path, expected: str, hint: str = "", *, most: int = MOST_BY
             raise EvidenceError(f"{path}: found no regular file, expected {expected}", hint)
         if facts.st_size > most:
             raise EvidenceError(f"{path}: found {facts.st_size} bytes, expected {expected} of at most {most}", hint)
-        try:
+        with open(handle, "rb", closefd=False) as file:  # a descriptor, and no folder's
             return file.read(most)
-        except OSError as error:
-            raise EvidenceError(f"{path}: cannot be read ({error.strerror}), expected {expected}", hint) from None
+    except OSError as error:
+        raise EvidenceError(f"{path}: cannot be read ({error.strerror}), expected {expected}", hint) from None
+    finally:
+        os.close(handle)
 
 
 def decode(path: Path, content: bytes, expected: str) -> str:

@@ -6,6 +6,8 @@ goes to standard output, so that a pipe gets the answer alone.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import inspect
 import logging
 import os
@@ -32,13 +34,21 @@ EXITS = "\b\nExit codes:\n" + "\n".join(f"  {code:<3}  {meaning}" for code, mean
 
 def near(message: str) -> str:
     """The message with paths under the current folder written as a person there would type them."""
-    here = str(Path.cwd())
+    try:
+        here = str(Path.cwd())
+    except OSError:  # the folder was taken away meanwhile
+        return message
     return re.sub(rf"(?<![\w./-]){re.escape(here)}/(?=[^\s/])", "", message) if len(here) > 1 else message
 
 
 def complain(message: str, hint: str) -> None:
     """Says on standard error what was wrong and what to do; in colours on a terminal, unless NO_COLOR is set."""
     color = False if os.environ.get("NO_COLOR") else None
+    with contextlib.suppress(OSError):  # where nobody can be told, the exit code still says it
+        _complain(message, hint, color)
+
+
+def _complain(message: str, hint: str, color: bool | None) -> None:
     for word, colour, text in (("error:", "red", message), ("hint:", "cyan", hint)):
         if text:
             click.secho(word, fg=colour, err=True, nl=False, color=color)
@@ -127,6 +137,8 @@ class Group(click.Group):
         except click.Abort:
             click.echo("interrupted", err=True)
             sys.exit(130)
+        except OSError as error:  # of --help and --version; what a command meets ends in `invoke`
+            end(error, "evidence")
         sys.exit(ended if isinstance(ended, int) else 0)
 
     def invoke(self, context: click.Context) -> Any:
@@ -138,7 +150,7 @@ class Group(click.Group):
 
 
 def end(error: EvidenceError | OSError | KeyboardInterrupt, command: str) -> NoReturn:
-    """Ends the process; the only place where an error becomes words and a code."""
+    """Ends the process; the only place where an error becomes words and a code. `command` is whole: `evidence verify`."""
     if isinstance(error, EvidenceError):
         complain(error.message, error.hint or f"see `{command} --help`")
         sys.exit(error.code)
@@ -148,7 +160,13 @@ def end(error: EvidenceError | OSError | KeyboardInterrupt, command: str) -> NoR
     if isinstance(error, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(130)
-    complain(f"{error.filename or 'input'}: {error.strerror or error}", "check that it is there and may be used")
+    name, why = error.filename, error.strerror or str(error)
+    if name is None and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT, errno.EBADF):
+        complain(f"the output: cannot be written: {why}", "write it where there is room")
+        with contextlib.suppress(OSError):  # what could not be written is not tried again at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    else:
+        complain(f"{'input' if name is None else os.fsdecode(name)}: {why}", "check that it is there and may be used")
     sys.exit(2)
 
 

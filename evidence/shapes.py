@@ -143,7 +143,7 @@ class Acceptors:
                 return False
             if names_fit is not None and not all(map(names_fit, x)):
                 return False
-            for key, value in x.items():
+            for key, value in x.items():  # noqa: SIM110  # a generator takes twice the time
                 if not properties.get(key, others_fit)(value):
                     return False
             return True

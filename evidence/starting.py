@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import socket
@@ -29,18 +30,40 @@ def init(folder: Path) -> None:
 
     The campaign has the folder's name where that is an id.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise EvidenceError(
             f"{folder}: found something there, expected a new or an empty folder", "name another folder"
         )
+    made = missing_parents(folder)
     try:
-        shutil.copytree(TEMPLATE, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        folder.mkdir(parents=True, exist_ok=True)
+        for source in sorted(TEMPLATE.rglob("*")):
+            target = folder / source.relative_to(TEMPLATE)
+            if "__pycache__" in source.parts:
+                continue
+            if source.is_dir():
+                target.mkdir()
+            else:
+                target.write_bytes(source.read_bytes())
         name, campaign = folder.resolve().name, folder / "campaign.toml"
         if ID.fullmatch(name):
             text = campaign.read_text(encoding="utf-8").replace("my-evaluation", name)
             campaign.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise EvidenceError(f"{folder}: cannot be written ({error.strerror}), expected a writable place") from None
+        for one in folder.iterdir() if folder.is_dir() else ():  # it was empty before
+            shutil.rmtree(one) if one.is_dir() else one.unlink()
+        for one in made:
+            with contextlib.suppress(OSError):
+                one.rmdir()
+        raise EvidenceError(
+            f"{folder}: cannot be written ({error.strerror}), expected a writable place with room",
+            "name another folder",
+        ) from None
+
+
+def missing_parents(folder: Path) -> list[Path]:
+    """The folder and those above it that are not there, the innermost first."""
+    return [one for one in (folder, *folder.parents) if not one.exists()]
 
 
 def check(folder: Path) -> list[str]:

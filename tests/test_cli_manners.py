@@ -138,6 +138,10 @@ def test_version() -> None:
         (["weights", "check"], "missing argument 'PROFILE'", "`evidence weights check --help`"),
         (["capture", "x", "--runs", "y"], "found neither or both of --case and --all", "`evidence capture --help`"),
         (["verify", "missing.tgz"], "missing.tgz: ", "archive"),
+        (["lifecycle", "timeline", "tests"], "tests: found a folder, expected a lifecycle record", "record.json"),
+        (["serve", "tests"], "tests: found a folder, expected a supervisor's TOML file", "campaigns/lifecycle/"),
+        (["verify", "tests"], "tests: found neither SHA256SUMS nor manifest.json", "`evidence check`"),
+        (["show", "tests"], "tests: found no manifest.json, expected a complete package", "the .tgz"),
         (["verify", ""], "invalid value for 'PATH': found an empty path", "`evidence verify --help`"),
         (
             ["capture", "x", "--runs", ""],

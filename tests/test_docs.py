@@ -28,6 +28,8 @@ from evidence.campaign.model import ADAPTERS
 from evidence.cli import main
 from evidence.manners import EXIT_CODES
 from tests.archive.packages import lay, publish
+from tests.conformance.make import read_cases
+from tests.lifecycle import test_liars, test_selection
 from tests.verifiers.forged_package import guide, sealed
 from tests.worked_comparison import PAGE, render
 
@@ -245,6 +247,21 @@ def leaves(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Co
             yield from leaves(command, f"{before}{word} ")
         else:
             yield f"{before}{word}", command
+
+
+def test_the_counts_of_cases_and_lies_are_those_of_the_tests() -> None:
+    text = (ROOT / "docs/conformance.md").read_text(encoding="utf-8")
+    refused = [case.group for case in read_cases() if case.say]
+    assert f"one valid package and {len(refused)} ways" in text
+    groups = re.findall(r"(?m)^\| reader \| (.*) \|$", text)[0].split(" | ")
+    ours = re.findall(r"(?m)^\| evidence validate \| (.*) \|$", text)[0].split(" | ")
+    assert ours == [f"0/{refused.count(group)}" for group in groups]
+    asked = dict(zip(groups, ours, strict=True))
+    for row in re.findall(r"(?m)^\| (?:GNU tar|bsdtar|Python tarfile|Python json) \| (.*) \|$", text):
+        for group, cell in zip(groups, row.split("|"), strict=True):
+            assert cell.strip().partition("/")[2] in ("", asked[group][2:])
+    lies = len(test_liars.LIES) + len(test_selection.LIES)
+    assert f"tell each of {lies} lies" in (ROOT / "docs/lifecycle.md").read_text(encoding="utf-8")
 
 
 def test_every_adapter_is_told() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from evidence.archive.grammar import Refusal, mode_of
 from evidence.archive.reader import Reading, read_archive
+from evidence.errors import EvidenceError
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -25,8 +26,18 @@ def unpack(handle: int, verified: Reading, target: Path) -> Path:
         raise Refusal("not-verified", verified.name, "an archive with findings", "a verified one")
     target.mkdir(mode=0o755)
     laid = _Laid(target)
+
+    def lay(name: bytes, content: Any, first: bool) -> None:
+        try:
+            laid.take(name, content, first)
+        except OSError as error:  # here, so that nobody takes it for one of reading the archive
+            raise EvidenceError(
+                f"{target}: cannot be written: {error.strerror}, expected room for the unpacked package",
+                "free some space there, or let TMPDIR name another place",
+            ) from error
+
     try:
-        again = read_archive(handle, verified.name, pass_on=laid.take)
+        again = read_archive(handle, verified.name, pass_on=lay)
         laid.close()
         # The same stream has the same members: nothing of it need be hashed member by member again.
         if (again.tar_sha256, again.tgz_sha256) != (verified.tar_sha256, verified.tgz_sha256):

@@ -237,4 +237,8 @@ def cite_bodies(store: Store, launched: Iterable[records.Launch], ledgers: Itera
 
 def identity_of(run: Run, campaign: Campaign) -> list[Json]:
     """The `identity` events of a run: which engine it met, as reported or declared."""
-    return [event for event in run.all("identity") if event["engine"] in campaign.engines]
+    found = [event for event in run.all("identity") if event["engine"] in campaign.engines]
+    for event in found:
+        for fact in event["identity"]:
+            filled(records.EngineIdentity, fact, run.id)
+    return found

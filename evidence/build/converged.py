@@ -59,9 +59,13 @@ def pack(run: Run, campaign: Campaign, tree: Tree) -> Packed:
             store.cite(control.sha256)
     for offer in run.all("offer"):
         store.cite(offer["requestSha256"])
-    tree.refusals += [
-        f"{run.id}: found no file with the body {digest}, expected it recorded" for digest in store.missing
-    ]
+    tree.refusals += (
+        []
+        if not run.complete
+        else [  # a disk that was full has taken no more, and the run says so
+            f"{run.id}: found no file with the body {digest}, expected it recorded" for digest in store.missing
+        ]
+    )
     attempt = records.Attempt(
         id=run.id,
         run=run.id,
@@ -72,7 +76,7 @@ def pack(run: Run, campaign: Campaign, tree: Tree) -> Packed:
         surface=case.surface,
         synthetic=engine.adapter == "synthetic",
         started_at=run.started_at,
-        ended_at=run.ended_at,
+        ended_at=run.ended_at if run.complete else None,
         ended=run.complete,
         outcome=outcome,
         reason=reason,
@@ -103,7 +107,7 @@ def pack(run: Run, campaign: Campaign, tree: Tree) -> Packed:
         surface=case.surface,
         synthetic=attempt.synthetic,
         started_at=run.started_at,
-        ended_at=run.ended_at,
+        ended_at=run.ended_at if run.complete else None,
         ended=attempt.ended,
         outcome=outcome,
         reason=reason,

@@ -15,7 +15,6 @@ from evidence import records
 from evidence.records import Disqualification, Gate, GateRow, Pair, Sample, Side
 
 REPETITIONS = (1, 2, 3)
-ARM_OF = {"baseline": "A", "candidate": "B"}
 DISQUALIFIERS = (
     "SAMPLE_NOT_NORMAL",
     "RECEIPT_MISMATCH",

@@ -38,7 +38,8 @@ class Deflater:
         self._file = file
         self._threads = max(1, min(os.cpu_count() or 1, 8))
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="deflate")
-        self._waiting: deque[tuple[Future[bytes], memoryview]] = deque()
+        self._summing = ThreadPoolExecutor(1, thread_name_prefix="sum")  # one thread keeps the pieces in their order
+        self._waiting: deque[tuple[Future[bytes], Future[None], memoryview]] = deque()
         self._spare: list[memoryview] = []
         self._piece, self._filled, self._window = self._memory(), 0, b""
         self._stream, self._packed, self._crc = hashlib.sha256(), hashlib.sha256(), 0
@@ -51,6 +52,7 @@ class Deflater:
 
     def __exit__(self, *_: object) -> None:
         self._pool.shutdown(cancel_futures=True)
+        self._summing.shutdown(cancel_futures=True)
 
     def put(self, part: bytes) -> None:
         """Take the next part."""
@@ -99,18 +101,22 @@ class Deflater:
 
     def _cut(self) -> None:
         piece = self._piece[: self._filled]
-        self._waiting.append((self._pool.submit(_deflate, piece, self._window), self._piece))
-        self._stream.update(piece)
-        self._crc = crc32(piece, self._crc)
+        deflated = self._pool.submit(_deflate, piece, self._window)
+        self._waiting.append((deflated, self._summing.submit(self._sum, piece), self._piece))
         self.length += len(piece)
         self._window = bytes(piece[-_WINDOW:])
         while len(self._waiting) > self._threads + 1:
             self._collect()
         self._piece, self._filled = self._memory(), 0
 
+    def _sum(self, piece: memoryview) -> None:
+        self._stream.update(piece)
+        self._crc = crc32(piece, self._crc)
+
     def _collect(self) -> None:
-        future, memory = self._waiting.popleft()
-        self._emit(future.result())
+        deflated, summed, memory = self._waiting.popleft()
+        self._emit(deflated.result())
+        summed.result()
         self._spare.append(memory)
 
     def _emit(self, data: bytes) -> None:

@@ -13,7 +13,7 @@ import gc
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from evidence.build import registries as registry_room
 from evidence.build.archive import unwritable, write_archive, write_digests
 from evidence.build.comparisons import Settled
 from evidence.build.converged import Packed
-from evidence.build.packing import Packer, Result, Task
+from evidence.build.packing import Outcome, Packer, Result, Task
 from evidence.build.privacy import Machine, Scanner
 from evidence.build.runs import Run, find_runs
 from evidence.build.tree import Tree
@@ -148,12 +148,19 @@ def _gather(
     for path, data in shipped.files().items():
         tree.add(path.removeprefix("verifiers/"), data, trusted=True)
     facts = manifest.Facts()
-    packer = Packer(campaign, tree)
-    attempts = [Task(run) for run in found if run.kind == "attempt"]
-    packed = [one for one in _each(packer, attempts, facts, progress) if isinstance(one, Packed)]
     status = "IN_PROGRESS_NOT_FINAL" if preparation else campaign.status
-    rows = matrix.build(campaign, packed, status)
-    settled, aborted = _comparisons(campaign, found, packed, facts, packer, progress)
+    with Packer(campaign, tree, len(found)) as packer:
+        attempts = packer.pack([Task(run) for run in found if run.kind == "attempt"])
+        packed = [one for one in _each(attempts, facts, progress) if isinstance(one, Packed)]
+        under_way = packer.pack(_comparisons(campaign, found, packed))
+        rows = matrix.build(campaign, packed, status)
+        identities.pack(campaign, tree)
+        folders = registry_room.pack(campaign, tree)
+        pd.pack(campaign, tree)
+        lifecycle_records = lifecycle.pack(campaign, tree)
+        results = list(_each(under_way, facts, progress))
+    settled = [one for one in results if isinstance(one, Settled)]
+    aborted = [one for one in results if isinstance(one, records.IncompleteEntry)]
     if not preparation:
         tree.refusals += comparisons.check_named(campaign, found)
     tree.add("runtime-matrix.json", records.to_bytes(rows))
@@ -169,10 +176,6 @@ def _gather(
         "results/incomplete-settings-index.json",
         records.to_bytes(records.IncompleteSettingsIndex(sorted(aborted, key=lambda entry: entry.id))),
     )
-    identities.pack(campaign, tree)
-    folders = registry_room.pack(campaign, tree)
-    pd.pack(campaign, tree)
-    lifecycle_records = lifecycle.pack(campaign, tree)
     recipe_room.pack(campaign, tree, rows, settled, packed, preparation=preparation)
     facts.gateways += [one.gateway for one in settled]
     facts.gateways += [one.attempt.gateway for one in packed if one.attempt.gateway is not None]
@@ -197,40 +200,26 @@ def _gather(
     return record, rows
 
 
-def _comparisons(
-    campaign: Campaign,
-    found: Sequence[Run],
-    packed: Sequence[Packed],
-    facts: manifest.Facts,
-    packer: Packer,
-    progress: Progress,
-) -> tuple[list[Settled], list[records.IncompleteEntry]]:
-    """Complete comparisons and incomplete ones, oldest first."""
+def _comparisons(campaign: Campaign, found: Sequence[Run], packed: Sequence[Packed]) -> list[Task]:
+    """Complete comparisons and incomplete ones, oldest first, and how each is to be packed."""
     mine = [run for run in found if run.kind == "comparison"]
     ids = comparisons.folder_ids([run for run in mine if run.complete])
-    tasks = [
-        Task(
-            run, ids.get(run.id), recipe_room.requalifying(campaign, run.name, packed, run.started_at) is not None
-        )
+    return [
+        Task(run, ids.get(run.id), recipe_room.requalifying(campaign, run.name, packed, run.started_at) is not None)
         for run in mine
-    ]  # fmt: skip
-    settled: list[Settled] = []
-    aborted: list[records.IncompleteEntry] = []
-    for one in _each(packer, tasks, facts, progress):
-        if isinstance(one, Settled):
-            settled.append(one)
-        elif isinstance(one, records.IncompleteEntry):
-            aborted.append(one)
-    return settled, aborted
+    ]
 
 
-def _each(packer: Packer, tasks: Sequence[Task], facts: manifest.Facts, progress: Progress) -> Iterator[Result]:
-    """The results of the tasks in their order, their runs' dates and engines noted."""
-    for outcome in packer.pack(tasks):
+def _each(outcomes: Iterable[Outcome], facts: manifest.Facts, progress: Progress) -> Iterator[Result]:
+    """The results of runs in their order, the runs' dates and engines noted."""
+    for outcome in outcomes:
         run = outcome.run
         progress.phase(run.name)
         facts.started.append(run.started_at)
-        facts.ended += [run.ended_at] if run.ended_at is not None else []
+        if run.ended_at is not None and (
+            run.complete or run.kind == "comparison"
+        ):  # of an attempt that was stopped, no end is told
+            facts.ended.append(run.ended_at)
         facts.identities |= outcome.engines
         progress.advance()
         yield outcome.result

@@ -54,29 +54,36 @@ class Outcome:
 
 @dataclass
 class Packer:
-    """Packs tasks into `tree`, with as many processes as there are processors."""
+    """Packs `runs` runs into `tree`, with as many processes as there are processors, begun once for all of them."""
 
     campaign: Campaign
     tree: Tree
+    runs: int
+    _pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Packer:
+        processes = min(os.cpu_count() or 1, MOST_PROCESSES, self.runs)
+        # A forked process has everything imported; where there is no fork, one process does the work.
+        if processes > 1 and self.runs >= FEWEST_RUNS and "fork" in multiprocessing.get_all_start_methods():
+            self._pool = ProcessPoolExecutor(processes, multiprocessing.get_context("fork"), _begin, self._common())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def _common(self) -> tuple[Campaign, Machine, Path]:
+        return self.campaign, self.tree.scanner.machine, self.tree.staging
 
     def pack(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
-        """Yield the outcome of each task in their order, absorbed into the tree. Raises what ended a task."""
-        common = self.campaign, self.tree.scanner.machine, self.tree.staging
-        processes = min(os.cpu_count() or 1, MOST_PROCESSES, len(tasks))
-        # A forked process has everything imported; where there is no fork, one process does the work.
-        if processes < 2 or len(tasks) < FEWEST_RUNS or "fork" not in multiprocessing.get_all_start_methods():
-            for task in tasks:
-                yield self._absorb(_pack(*common, task))
-            return
-        context = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(processes, context, _begin, common) as pool:
-            waiting: deque[Future[Outcome]] = deque(pool.submit(_work, task) for task in tasks)
-            try:
-                while waiting:  # what was absorbed is let go of: a future holds on to its result
-                    yield self._absorb(waiting.popleft().result())
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        """Begin with the tasks; give the outcome of each in their order, absorbed into the tree. Raises what ended a task."""
+        if self._pool is None:
+            return (self._absorb(_pack(*self._common(), task)) for task in tasks)
+        return self._collect(deque([self._pool.submit(_work, task) for task in tasks]))
+
+    def _collect(self, waiting: deque[Future[Outcome]]) -> Iterator[Outcome]:
+        while waiting:  # what was absorbed is let go of: a future holds on to its result
+            yield self._absorb(waiting.popleft().result())
 
     def _absorb(self, outcome: Outcome) -> Outcome:
         if outcome.refusal is not None:

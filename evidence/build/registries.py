@@ -32,7 +32,7 @@ def pack(campaign: Campaign, tree: Tree) -> dict[str, str]:
         for profile, data in sorted(probes.items()):
             path = f"probes/{profile}.json"
             tree.add(f"{folder}/{path}", data)
-            ids = list(orjson.loads(data)["expectedTokenIds"])
+            ids = _token_ids(f"{folder}/{path}", data)
             rows.append(
                 records.Probe(profile, f"{folder}/{path}", hashlib.sha256(data).hexdigest(), ids, hash_token_ids(ids))
             )
@@ -52,6 +52,17 @@ def pack(campaign: Campaign, tree: Tree) -> dict[str, str]:
         tree.add(f"{folder}/manifest.json", records.to_bytes(record))
         found[engine.id] = folder
     return found
+
+
+def _token_ids(place: str, data: bytes) -> list[int]:
+    """The token ids that a probe expects. Raises EvidenceError."""
+    try:
+        ids = orjson.loads(data)["expectedTokenIds"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        ids = None
+    if not isinstance(ids, list) or not all(type(one) is int and one >= 0 for one in ids):
+        raise EvidenceError(f"{place}: found no expectedTokenIds, expected a probe with a list of token ids")
+    return ids
 
 
 def hash_token_ids(ids: list[int]) -> str:
@@ -87,11 +98,17 @@ def _candidates(campaign: Campaign, engine: EngineSpec) -> dict[str, Any]:
     if not isinstance(content, dict) or not set(content) <= KEYS:
         odd = sorted(set(content) - KEYS) if isinstance(content, dict) else [type(content).__name__]
         raise EvidenceError(f"{path}: found {', '.join(odd)}, expected an object with {', '.join(sorted(KEYS))}")
-    for row in content.get("candidates", []):
+    rows = content.get("candidates", [])
+    for row in rows if isinstance(rows, list) else [rows]:
         wrong = not isinstance(row, dict) or set(row) != {"profile", "state", "arguments", "note"}
-        if wrong or row["profile"] not in campaign.profiles or row["state"] not in ("CANDIDATE", "EXCLUDED"):
+        if (
+            wrong
+            or row["profile"] not in list(campaign.profiles)
+            or row["state"] not in ("CANDIDATE", "EXCLUDED")
+            or not isinstance(row["arguments"], list)
+        ):
             raise EvidenceError(
-                f"{path}: found the candidate {row!r}, expected profile, state CANDIDATE or EXCLUDED, arguments and note",
+                f"{path}: found the candidate {row!r:.120}, expected profile, state CANDIDATE or EXCLUDED, arguments and note",
                 "a registry names profiles of the campaign and promotes none",
             )
     return content

@@ -35,6 +35,11 @@ else:
 
 Json = dict[str, Any]
 ALTERED = "the run folder was altered after the capture; it is no evidence any more"
+EVENTS = (
+    "run-started", "arm-started", "engine-started", "engine-ready", "proxy-ready", "gateway-ready", "identity", "offer",
+    "sample", "snapshot", "control", "client", "timeline", "log-finding", "token-ids", "exact", "arm-ended",
+    "engine-stopped", "outcome", "aborted", "run-ended",
+)  # fmt: skip
 EMPTY = hashlib.sha256(b"").hexdigest()
 SOURCES = ("bodies", "witness/bodies")
 KINDS = ("comparison", "attempt", "co-residency", "crash", "lora")
@@ -75,6 +80,12 @@ class Run:
         for number, event in enumerate(events, 1):
             if not isinstance(event.get("event"), str):
                 raise EvidenceError(f"{place}, line {number}: found no event name, expected one", ALTERED, code=1)
+            if event["event"] not in EVENTS:
+                raise EvidenceError(
+                    f"{place}, line {number}: found the event {event['event']!r:.60}, expected one of {', '.join(EVENTS)}",
+                    "was it captured by a later release? build it with that one",
+                    code=1,
+                )
         return events
 
     @functools.cached_property

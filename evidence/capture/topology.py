@@ -31,7 +31,6 @@ class Worker:
     """One worker: its alias and device, and what runs for it."""
 
     alias: str
-    device_alias: str
     device: str
     ledger: Path
     engine: Engine | None = None
@@ -61,7 +60,7 @@ class Topology:
         witness = journal.folder / "witness" / arm
         witness.mkdir(parents=True)
         self.workers = [
-            Worker(f"worker-{place}", f"device-{place}", device, witness / f"worker-{place}.jsonl")
+            Worker(f"worker-{place}", device, witness / f"worker-{place}.jsonl")
             for place, device in enumerate(devices, 1)
         ]
 

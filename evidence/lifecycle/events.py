@@ -88,14 +88,6 @@ def parse_events(data: bytes, name: str = NAME) -> list[Event]:
     return events
 
 
-def read_run(run: Path) -> list[Event]:
-    """The events of a run folder. Raises EvidenceError."""
-    try:
-        return parse_events((run / NAME).read_bytes(), str(run / NAME))
-    except OSError as error:
-        raise EvidenceError(f"{run / NAME}: cannot be read: {error.strerror}", "name a run folder") from None
-
-
 def pick(events: list[Event], name: str, **wanted: Any) -> Iterator[Event]:
     """Events of one name whose fields have these values, in order."""
     for event in events:

@@ -225,7 +225,7 @@ def dots(plots: Plots, entry: Json, samples: Sequence[Json]) -> Markup:
         f"Every sample in the order in which it was sent, in the order of the arms: {counts}. Warm-ups are hollow and never "
         "counted in a percentile.",
         wide=True,
-    )  # fmt: skip
+    )
 
 
 def _dot(one: Json) -> Dot:

@@ -20,15 +20,26 @@ def export(view: PackageView, folder: Path) -> list[Path]:
     contents = dict(_contents(view))
     if folder.exists() and not folder.is_dir():
         raise EvidenceError(f"{folder}: a file, expected a folder for the CSV files")
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, content in contents.items():
-        handle, scratch = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return [_put(folder / name, content) for name, content in contents.items()]
+    except OSError as error:
+        raise EvidenceError(
+            f"{folder}: cannot be written: {error.strerror}, expected a writable folder with room",
+            "name another folder with --export",
+        ) from None
+
+
+def _put(target: Path, content: str) -> Path:
+    handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             file.write(content)
         Path(scratch).chmod(0o644)
-        written.append(Path(scratch).replace(folder / name))
-    return written
+        return Path(scratch).replace(target)
+    except BaseException:
+        Path(scratch).unlink(missing_ok=True)
+        raise
 
 
 def _contents(view: PackageView) -> Iterator[tuple[str, str]]:

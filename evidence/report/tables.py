@@ -54,7 +54,9 @@ class PackageView:
         if name not in self.files:
             raise EvidenceError(
                 f"{self.path}: found no {name}, expected a complete package",
-                "the folder that a repository retains has no results; take the archive",
+                "name the folder that holds manifest.json, or the .tgz"
+                if name == "manifest.json"
+                else "the folder that a repository retains has no results; take the archive",
             )
         return self.files[name]
 
@@ -95,6 +97,8 @@ def read_package(path: Path) -> PackageView:
         view.files[name] = parse(content, name)
 
     if path.is_dir():
+        if not os.path.lexists(path / "manifest.json"):
+            view.one("manifest.json")  # which nothing has: before anything in some folder is looked at
         reading = read_folder(path, examine=take, wanted=_wanted)
     else:
         handle = reader.open_archive(path)

@@ -44,7 +44,7 @@ def receipt(
 
 def fates(
     folder: Path, offers: list[Any], samples: Any = (), ledgers: Any = None, opened: dict[str, list[Any]] | None = None
-) -> tuple[list[records.OfferFate], dict[str, bytes]]:  # fmt: skip
+) -> tuple[list[records.OfferFate], dict[str, bytes]]:
     run: Any = SimpleNamespace(folder=folder, all=lambda event: offers, open_exchanges=lambda: opened or {})
     partials: dict[str, bytes] = {}
     return incomplete._fates(run, samples, ledgers or {}, partials), partials

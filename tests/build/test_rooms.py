@@ -57,11 +57,14 @@ note = "an older list named it"
 """
 
 
+PUBLISHED = Path(__file__).parents[1] / "vectors/lifecycle/published-record.json"
+
+
 def prepared(folder: Path, extra: str, candidates: dict[str, Any] | None = None) -> World:
     world = make_world(folder)
     root = world.campaign.folder
     (root / "records").mkdir()
-    (root / "records/crash.json").write_text('{"schema_version": 1, "experiments": [{"id": "e-1"}, {"id": "e-2"}]}\n')
+    (root / "records/crash.json").write_bytes(PUBLISHED.read_bytes())
     (root / "registry/probes").mkdir(parents=True)
     (root / "registry/probes/one.json").write_bytes(PROBE)
     (root / "registry/candidates.json").write_text(json.dumps(candidates or CANDIDATES))
@@ -91,7 +94,7 @@ def test_every_room_is_filled_and_bound_by_hash(tmp_path: Path) -> None:
     assert cases["pd-bad"]["roles"] is None
     assert cases["pd-good"]["decodeTransferCounters"] == {"before": 1, "after": 5}
     [record] = json.loads(files["results/lifecycle-index.json"])["records"]
-    assert record["experiments"] == ["e-1", "e-2"]
+    assert record["experiments"] == [one["id"] for one in json.loads(PUBLISHED.read_bytes())["experiments"]]
     assert hashlib.sha256(files[record["path"]]).hexdigest() == record["sha256"]
     identities = json.loads(files["model-identities.json"])
     assert [row["profile"] for row in identities["historicalCatalog"]] == ["older-model"]
@@ -126,9 +129,32 @@ def test_a_summary_that_claims_too_much_is_a_reason_against_the_package(
         {"candidates": [{"profile": "nobody", "state": "CANDIDATE", "arguments": [], "note": ""}]},
         {"candidates": [{"profile": "one", "state": "SUCCESS", "arguments": [], "note": ""}]},
         {"more": 1},
+        {"candidates": None},
+        {"candidates": [{"profile": ["one"], "state": "CANDIDATE", "arguments": [], "note": ""}]},
+        {"candidates": [{"profile": "one", "state": "CANDIDATE", "arguments": "--x", "note": ""}]},
     ],
 )
 def test_a_registry_promotes_nothing_and_names_profiles_of_the_campaign(tmp_path: Path, change: dict[str, Any]) -> None:
     world = prepared(tmp_path, "", CANDIDATES | change)
     with pytest.raises(EvidenceError, match=r"candidates\.json: found"):
         world.build()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{}", b'{"expectedTokenIds": "1"}', b'{"expectedTokenIds": [true]}', b"\xff"]
+)
+def test_a_probe_of_a_registry_names_its_token_ids(tmp_path: Path, content: bytes) -> None:
+    world = prepared(tmp_path, "")
+    (world.campaign.folder / "registry/probes/one.json").write_bytes(content)
+    with pytest.raises(EvidenceError, match=r"one\.json: found .*expected a probe"):
+        world.build()
+
+
+def test_a_record_that_its_schema_would_refuse_is_a_reason_against_the_package(tmp_path: Path) -> None:
+    world = prepared(tmp_path, QUALIFIED)
+    (world.campaign.folder / "records/crash.json").write_text('{"experiments": [{"id": "e-1"}]}')
+    with pytest.raises(
+        EvidenceError, match=r"schema-required results/lifecycle/crash-once\.json#: 'title' is a required"
+    ) as caught:
+        world.build()
+    assert caught.value.code == 1

@@ -121,3 +121,22 @@ def test_lifecycle_records_are_told_as_a_timeline() -> None:
     assert {row[0] for row in table.rows} == {one["id"] for one in record["experiments"]}
     assert any("SIGKILL" in cell or "crash" in cell for row in table.rows for cell in row)
     assert tables.lifecycle_table(tables.PackageView(Path("package"))).rows == []
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "shown"),
+    [
+        ("\x1b[2Jdone", "table", "\\u001b[2Jdone"),
+        ("a\u202eb", "table", "a\\u202eb"),
+        ("a\nb\tc", "table", "a b c"),
+        ("a | b", "markdown", "a \\| b"),
+        ("<script>[x](y)`", "markdown", "\\<script\\>\\[x\\](y)\\`"),
+        ("\x1b[0m", "markdown", "\\\\u001b\\[0m"),
+        ("r1-a_main 5 %", "markdown", "r1-a_main 5 %"),
+    ],
+)
+def test_what_a_package_says_is_obeyed_by_no_terminal_and_opens_nothing_in_markdown(
+    text: str, form: str, shown: str
+) -> None:
+    assert tables.words(text, form) == shown
+    assert shown in tables.Table("One", ("cell",), [[text]]).render(form)

@@ -280,3 +280,8 @@ def test_a_table_has_every_row_in_order_and_no_code_twice() -> None:
     assert table([family()]) == []
     with pytest.raises(ValueError, match="code two stands twice"):
         table([family(one, two), family(two)])
+
+
+def test_a_finding_is_one_line_that_no_terminal_obeys() -> None:
+    line = str(Finding("tree-closed", "a\nverify-results: verified\x1b[2J\u202e", "x", "y"))
+    assert line == "tree-closed a\\x0averify-results: verified\\x1b[2J\\u202e: found x, expected y"

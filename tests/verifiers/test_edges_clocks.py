@@ -71,7 +71,8 @@ def test_the_first_eight_are_due_at_once() -> None:
 def test_a_batch_with_an_exchange_that_failed_tells_nothing_of_slots() -> None:
     late = sampled("r1-b-main-012", sendLagSeconds=Decimal("0.5"))
     assert said("slot-pace", late)
-    assert said("slot-pace", late, sampled("r1-b-main-002", transport="closed-early")) == []
+    for fault in ({"transport": "closed-early"}, {"status": 503}):
+        assert said("slot-pace", late, sampled("r1-b-main-002", **fault)) == []
 
 
 # The engine's own times

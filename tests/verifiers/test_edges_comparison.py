@@ -554,7 +554,7 @@ def test_a_snapshot_is_taken_between_the_warm_ups_to_a_microsecond(more: str, co
         ({"usedBytes": 7, "totalBytes": 7}, None),
         ({"usedBytes": 8, "totalBytes": 7}, "/usedBytes: found 8 of 7, expected at most the total"),
     ],
-)  # fmt: skip
+)
 def test_a_figure_was_read_or_is_null_with_its_reason(values: Row, line: str | None) -> None:
     lines = said("snapshot-memory", snapshot(2, lambda one: one["devices"][1].update(values)))
     assert lines == ([] if line is None else [f"snapshots.json#/snapshots/2/devices/1{line}"])

@@ -262,7 +262,7 @@ def test_a_partial_is_a_regular_file_of_its_name_and_length() -> None:
     assert line.endswith(f": found sha256 {sha256(b'other')}, expected the hash that is its name")
 
 
-def test_what_is_whole_is_no_incomplete_comparison_but_for_a_failed_audit() -> None:
+def test_what_is_whole_is_no_incomplete_comparison_but_for_what_is_found_at_its_end() -> None:
     def whole(desk: Desk) -> None:
         with desk.samples() as rows:
             first = rows[0]
@@ -274,9 +274,18 @@ def test_what_is_whole_is_no_incomplete_comparison_but_for_a_failed_audit() -> N
             ]
             rows[:] = [{**first, "offer": name} for name in offers]
 
-    line = "comparison.json#/reason: found all 252 samples with RUNNER_DIED, expected AUDIT_FAILED"
-    assert said("incomplete-reason", whole) == [line]
-    assert said("incomplete-reason", whole, to(reason="AUDIT_FAILED")) == []
+    def broken(desk: Desk) -> None:
+        with desk.samples() as rows:
+            rows[-1]["transport"] = "timeout"
+
+    last = ("AUDIT_FAILED", "ENGINE_DIED", "PROXY_DIED", "GATEWAY_DIED", "DISK_FULL", "RUNNER_DIED")
+    for reason in last:
+        assert said("incomplete-reason", whole, to(reason=reason)) == []
+    for reason in ("OPERATOR", "TIME_OUT", "ENGINE_NOT_READY"):
+        line = f"comparison.json#/reason: found all 252 samples with {reason}, expected {' or '.join(last)}"
+        assert said("incomplete-reason", whole, to(reason=reason)) == [line]
+        # the last request had no end in time, or was cancelled: it has its sample all the same
+        assert said("incomplete-reason", whole, broken, to(reason=reason)) == []
     assert said("incomplete-reason", to(reason="AUDIT_FAILED")) == []
     later = "2026-11-30T09:01:00.000000Z"  # the second arm began then
     assert said("incomplete-reason", to(abortedAt=later)) == []
@@ -303,7 +312,7 @@ def test_what_is_whole_is_no_incomplete_comparison_but_for_a_failed_audit() -> N
 def test_an_incomplete_comparison_has_no_decision_and_no_stray_file(name: str, stray: bool) -> None:
     ledger = b'{\n  "arm": "attempt",\n  "receipts": [],\n  "schemaVersion": 1,\n  "worker": "worker-1"\n}\n'
     lines = said("incomplete-files", lambda desk: desk.bench.put(desk.path(name), ledger))
-    right = "found a file that no incomplete comparison has, expected documents, ledgers, bodies and partials; never a decision"  # fmt: skip
+    right = "found a file that no incomplete comparison has, expected documents, ledgers, bodies and partials; never a decision"
     assert lines == ([f"{name}: {right}"] if stray else [])
 
 

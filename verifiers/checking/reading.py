@@ -152,11 +152,6 @@ def _parse(text: str, decode: Any, shallow: bool = False) -> Any:
     return value
 
 
-def parse_json(text: str) -> Any:
-    """One JSON document in the strict sense. Raises JsonFault."""
-    return _parse(text, _decode)
-
-
 def read_json(data: bytes) -> Any:
     """One JSON document from bytes. Raises JsonFault."""
     return _parse(decode_text(data), _decode)

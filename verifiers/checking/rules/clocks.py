@@ -12,6 +12,7 @@ from checking.rules.agreement import FREE_ADAPTER, READ
 from checking.rules.answers import Answer
 from checking.rules.comparison import Comparison, Row, adapter_of, arm_id
 from checking.rules.instants import moment
+from checking.rules.pairing import arrived
 
 PACE_SLACK = Decimal("0.001")
 WORK_SLACK = Decimal("0.005")
@@ -31,7 +32,7 @@ def hold_pace(subject: Comparison) -> Iterator[Complaint]:
     in which an exchange failed tells nothing: when its slot was free again is not told to the millisecond.
     """
     for (_, phase), rows in sorted(subject.by_phase.items()):
-        if len(rows) != PLANNED.get(phase) or any(row["transport"] != "complete" for row in rows):
+        if len(rows) != PLANNED.get(phase) or not all(map(arrived, rows)):
             continue
         due = sorted((row["startedSeconds"] - row["sendLagSeconds"], row["offer"]) for row in rows)
         ends = sorted(row["startedSeconds"] + row["totalSeconds"] for row in rows)

@@ -13,6 +13,7 @@ from checking.rules import samples, shapes, shapes_comparison, shapes_incomplete
 from checking.rules.comparison import LEDGER, OFFERS, Bodies, Cited, Comparison, Row, arm_id, ledgers_below, peek
 from checking.rules.index import Index, Table
 from checking.rules.instants import run_name
+from checking.rules.pairing import arrived
 from checking.shape import Shape
 
 PARENT = "results/incomplete"
@@ -20,6 +21,8 @@ INDEX = "results/incomplete-settings-index.json"
 FATE_OF = {"complete": "completed", "timeout": "timed-out", "closed-early": "failed", "failed": "failed"}
 KIND_OF = {"completed": "completed", "timed-out": "timedOut", "failed": "failed", "never-started": "neverStarted"}
 HEX = "0123456789abcdef"
+FOUND_LAST = ("AUDIT_FAILED", "ENGINE_DIED", "PROXY_DIED", "GATEWAY_DIED", "DISK_FULL", "RUNNER_DIED")
+"""What may end a run when all its requests are answered."""
 
 
 def documents(view: View, folder: str) -> List[Tuple[str, Shape]]:
@@ -286,12 +289,17 @@ def hold_lengths(subject: Incomplete) -> Iterator[Complaint]:
 
 
 def hold_reason(subject: Incomplete) -> Iterator[Complaint]:
-    """What is whole is no incomplete comparison, and an instant of the abort comes after its arms began."""
-    if len(subject.by_offer) == len(OFFERS) and subject.data["reason"] != "AUDIT_FAILED":
+    """What is whole is no incomplete comparison, and an instant of the abort comes after its arms began.
+
+    Whole are 252 samples that came back. Then nobody stopped the run and no time was over: what may be found once the last
+    of them is there is a count that is wrong, a part that had ended by itself, a full disk, or a runner that died.
+    """
+    whole = len(subject.by_offer) == len(OFFERS) and all(map(arrived, subject.by_offer.values()))
+    if whole and subject.data["reason"] not in FOUND_LAST:
         yield (
             subject.path("comparison.json") + "#/reason",
             "all 252 samples with " + subject.data["reason"],
-            "AUDIT_FAILED",
+            " or ".join(FOUND_LAST),
         )
     starts = [arm["startedAt"] for arm in subject.data["arms"]]
     if subject.data["abortedAt"] is not None and starts and subject.data["abortedAt"] < max(starts):
