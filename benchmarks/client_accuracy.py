@@ -7,7 +7,9 @@ chunks, reasoning, comments, several events in one write and one event over seve
 is what the client reports less that, so a client's clocks need not be trusted. The two loopback passages are
 in it. A peer runs in an environment of its own (see benchmarks/client_peers). Processor time is all that the client's
 process used between the first request and the last, its threads and the preparing of requests included; of ours what
-a run folder costs is left out (a recorder in memory), as a peer's result files are.
+a run folder costs is left out (a recorder in memory), as a peer's result files are. Every client, ours and each peer alike,
+first makes a warm-up batch in the same process (as many requests as it then keeps open, at least 4) that counts nowhere, for
+an arm has one too: its main batch is never offered by a process that has sent nothing yet.
 """
 
 from __future__ import annotations

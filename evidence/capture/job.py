@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from evidence.capture import lateness
 from evidence.capture.answer import Answer
 from evidence.capture.arrival import WallBridge
+from evidence.capture.connections import Address, is_quiet
 from evidence.capture.endings import Manners
 from evidence.capture.offers import Exchange, Plan, Recorder
 from evidence.capture.request import Target, parse_url, write_request
-from evidence.capture.wire import Address, Call, is_quiet
+from evidence.capture.wire import Call
 
 
 class Order:

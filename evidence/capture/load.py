@@ -17,11 +17,11 @@ from time import monotonic_ns
 
 from evidence.capture import lateness
 from evidence.capture.batch import Loop
+from evidence.capture.connections import resolve
 from evidence.capture.endings import Known, Manners
 from evidence.capture.job import Job, Order, is_stream, prepare
 from evidence.capture.offers import Exchange, Plan, Recorder
 from evidence.capture.request import parse_url
-from evidence.capture.wire import resolve
 
 __all__ = ["Exchange", "Plan", "Recorder", "fetch", "offer_batch"]
 

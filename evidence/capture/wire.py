@@ -8,52 +8,25 @@ when its socket can be read or written, and when its time is over.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
-import ipaddress
 import socket
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from os import strerror
 from time import monotonic_ns
 from typing import Literal
 
 from evidence.capture import lateness
 from evidence.capture.arrival import READ_BYTES, Ancillary, WallBridge, date_read, read_once, request_stamps
+from evidence.capture.connections import Address, describe, is_quiet
 from evidence.capture.endings import Manners, await_many, has_ended
 from evidence.capture.framing import FramingError, Response
-from evidence.capture.request import Target
 
 Transport = Literal["complete", "timeout", "closed-early", "failed"]
 HELD_MOST = 64
 NONBLOCK: int = getattr(socket, "SOCK_NONBLOCK", 0)
 ONE_SEGMENT = 1200
 """Bytes that fit one segment anywhere: the end of such a request waits for no acknowledgement of its beginning."""
-Address = tuple[socket.AddressFamily, tuple[object, ...]]
-
-
-@lru_cache(maxsize=64)
-def _numeric(host: str, port: int) -> Address | None:
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return None
-    if address.version == 4:
-        return socket.AF_INET, (str(address), port)
-    return socket.AF_INET6, (str(address), port, 0, 0)
-
-
-async def resolve(target: Target) -> list[Address] | OSError:
-    """Return the addresses of a target, a numeric one without asking anybody, or why there are none."""
-    numeric = _numeric(target.host, target.port)
-    if numeric is not None:
-        return [numeric]
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        return error
-    return [(family, address) for family, _kind, _protocol, _name, address in found]
 
 
 class Call:
@@ -372,20 +345,3 @@ class Call:
         if connection is not None:
             with contextlib.suppress(OSError):
                 connection.close()
-
-
-def is_quiet(connection: socket.socket) -> bool:
-    """True while an idle connection is open and holds no bytes that nobody asked for."""
-    try:
-        connection.recv(1, socket.MSG_PEEK)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
-def describe(error: OSError) -> str:
-    """Say what went wrong on a socket, the same on every machine."""
-    name = errno.errorcode.get(error.errno or 0, type(error).__name__)
-    return f"{name.lower()}: {(error.strerror or str(error)).lower()}"
