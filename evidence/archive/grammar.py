@@ -23,7 +23,7 @@ class Limits(NamedTuple):
     """What a reader will take before it stops; the writer refuses what a reader would."""
 
     members: int = 262_144
-    free_members: int = 65_536
+    free_members: int = 32_768
     bytes_a_member: int = 64
     member_bytes: int = 1 << 30
     total_bytes: int = 16 << 30

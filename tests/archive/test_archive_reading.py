@@ -257,6 +257,6 @@ def test_no_checksum_file_but_the_right_one_passes(content):
 
 def test_limits_are_those_of_the_documentation():
     assert (LIMITS.members, LIMITS.member_bytes, LIMITS.total_bytes) == (262144, 1 << 30, 16 << 30)
-    assert LIMITS.members_in(640) == 65536 + 10
+    assert LIMITS.members_in(640) == 32768 + 10
     assert LIMITS.members_in(1 << 30) == LIMITS.members
     assert LIMITS.inflated(100) == 200 * 100 + (1 << 20)
