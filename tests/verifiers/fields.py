@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -18,7 +19,8 @@ from checking.check import judge  # isort: skip
 from checking.damage import Bench  # isort: skip
 from checking.reading import read_json  # isort: skip
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "fields.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "fields.md"
 VERIFIERS = (*NAMES, "verify-lifecycle")
 FORM = ("schema-", "json-")
 HASH = re.compile(r"[0-9a-f]{64}|[0-9a-f]{40}")
@@ -106,8 +108,39 @@ def _few(places: list[tuple[str, tuple[Any, ...], Any]]) -> list[tuple[str, tupl
     return [places[0], *places[len(places) // 2 : len(places) // 2 + 1][: len(places) > 1], *unlike[:1]]
 
 
-def others(value: Any) -> dict[str, Any]:
-    """Other values that a field could have had, named by what was done."""
+@lru_cache
+def choices() -> dict[str, tuple[str, ...]]:
+    """The words that schemas let a key choose from, by the name of the key."""
+    schemas = {path.name: json.loads(path.read_text()) for path in sorted((ROOT / "schemas").glob("*.schema.json"))}
+    found: dict[str, set[str]] = {}
+
+    def words(schema: Any, file: str) -> Iterator[str]:
+        if not isinstance(schema, dict):
+            return
+        if "$ref" in schema:
+            other, _, pointer = schema["$ref"].partition("#")
+            file = other or file
+            target: Any = schemas[file]
+            for part in pointer.strip("/").split("/"):
+                target = target[part]
+            yield from words(target, file)
+        yield from (one for one in (*schema.get("enum", ()), schema.get("const")) if isinstance(one, str))
+        for one in (*schema.get("anyOf", ()), *schema.get("allOf", ()), schema.get("items")):
+            yield from words(one, file)
+
+    def search(schema: Any, file: str) -> None:
+        for key, one in schema.get("properties", {}).items() if isinstance(schema, dict) else ():
+            found.setdefault(key, set()).update(words(one, file))
+        for one in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+            search(one, file)
+
+    for file, schema in schemas.items():
+        search(schema, file)
+    return {key: tuple(sorted(one)) for key, one in found.items()}
+
+
+def others(value: Any, key: str) -> dict[str, Any]:
+    """Other values that a field of this key could have had, named by what was done."""
     if value is None:
         return {"words": "x1", "0": 0, "a hash": "ab" * 32}
     if isinstance(value, bool):
@@ -123,7 +156,8 @@ def others(value: Any) -> dict[str, Any]:
         return {"another hash": ("0" if value[0] != "0" else "1") + value[1:], "null": None}
     if INSTANT.fullmatch(value):
         return {"a year earlier": f"{int(value[:4]) - 1}{value[4:]}", "a minute later": _later(value), "null": None}
-    return {"another word": value + "x", "null": None}
+    chosen = {word: word for word in choices().get(key, ()) if word != value}
+    return {"another word": value + "x", **chosen, "null": None}
 
 
 def _later(text: str) -> str:
@@ -148,7 +182,7 @@ def fate(field: Field) -> Fate:
         value = read_json(grounds[0].source.read(name))
         for step in steps:
             value = value[step]
-        for told, other in others(value).items():
+        for told, other in others(value, next(one for one in reversed(steps) if isinstance(one, str))).items():
             bench = Bench(grounds[0].source, grounds[0].sums)
             with bench.edit(name) as document:
                 for step in steps[:-1]:
@@ -189,7 +223,7 @@ def page() -> str:
         "its schema allows; indices, counts and `SHA256SUMS` are made true again, and all four verifiers judge it. The second",
         "column names the codes that reject it, the third what none of them sees, with the item of",
         "[what this does not prove](what-this-does-not-prove.md) under which it falls. `null` is tried where a value stands,",
-        "and a value where null stands. Hashes in the indices, and counts, are made true again and so never tried alone.",
+        "and a value where null stands, and of a word that is chosen every other choice; where both columns say none, the\nschema allows nothing else. Hashes in the indices, and counts, are made true again and so never tried alone.",
     ]
     document = ""
     for field in fields():

@@ -17,7 +17,7 @@ from checking.rules.pairing import arrived
 PACE_SLACK = Decimal("0.001")
 WORK_SLACK = Decimal("0.005")
 TEXT_SLACK = Decimal(1)  # a machine that stands still for a moment forges nothing
-MIDDLE_SLACK = Decimal("0.25")
+MIDDLE_SLACK = Decimal("0.125")
 CLOCK_SLACK = 5.0  # seconds by which a wall clock may be set while a comparison runs
 APART = 300.0  # seconds by which the clocks of an engine that was launched and of who launched it may differ
 MILLISECOND = Decimal("0.001")
@@ -57,7 +57,7 @@ def hold_work(subject: Comparison) -> Iterator[Complaint]:
     """An engine that says how long it worked at an answer cannot have given it, or its first text, sooner.
 
     And the first text cannot have come much longer before the end than the engine says that it wrote: by a second in one
-    answer, by a quarter of that in the middle of an arm's batch.
+    answer, by an eighth of that in the middle of an arm's batch.
     """
     gaps: Dict[Tuple[str, str], List[Any]] = {}
     for row, told in _told(subject):
