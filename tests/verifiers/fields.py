@@ -41,7 +41,8 @@ WHY = (
     (r".*ledgers/\* receipts/\*/(?:requestHeaders|responseHeaders)/.*", "header", 6),
     (r"results/converged/\*/ledgers/\* receipts", "what a gateway asked", 15),
     (r"results/incomplete/\*/ledgers/\* receipts", "a run that died", 5),
-    (r".*/attempt.json run|runtime-matrix.json rows/\*/case", "name", 5),
+    (r"results/incomplete/\*/ledgers/\* receipts/\*/reason", "what the recorder saw", 6),
+    (r".*/attempt.json run|runtime-matrix.json rows/\*/(?:case|topology)", "name", 5),
 )  # fmt: skip
 
 
@@ -195,6 +196,8 @@ def fate(field: Field) -> Fate:
             codes |= seen
             if not seen and told not in unseen:
                 unseen.append(told)
+    if "another word" in unseen:  # it need not be chosen from anything
+        unseen = [told for told in unseen if told not in choices().get(field.pointer.rpartition("/")[2], ())]
     return Fate(frozenset(codes), tuple(unseen))
 
 

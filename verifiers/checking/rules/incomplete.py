@@ -73,12 +73,13 @@ CHECKS = (
     ),
     Check(
         "incomplete-client",
-        "the client's bytes are those of the sample",
+        "the client's bytes and the place of an offer are those of the sample",
         unfinished.hold_client,
         (
             lie("lose the client's bytes of an offer", lies.lose_client),
             lie("give an offer another request", lies.other_request),
             lie("tell a native warm-up as the other worker's", lies.other_worker),
+            lie("tell a sample of an aborted run as a functional one", lies.call_functional),
         ),
     ),
     Check(

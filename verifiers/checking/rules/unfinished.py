@@ -183,13 +183,16 @@ def hold_counts(subject: Incomplete) -> Iterator[Complaint]:
 
 
 def hold_client(subject: Incomplete) -> Iterator[Complaint]:
-    """The client's bytes of an offer are those of its sample, and its request too."""
+    """The client's bytes of an offer are those of its sample, and its request and its place in the run too."""
     for offer in subject.offers:
         row = subject.by_offer.get(offer["offer"])
         if row is None:
             continue
         if (offer["requestSha256"], offer["requestBytes"]) != (row["requestSha256"], row["requestBytes"]):
             yield (subject.where(offer), "request " + offer["requestSha256"], row["requestSha256"])
+        mine, right = ([one[key] for key in ("repetition", "arm", "phase")] for one in (row, offer))
+        if mine != right:
+            yield (subject.at(row), shown(mine), shown(right))
         if row["phase"] == "native-warm" and offer["worker"] != row["worker"]:
             yield (subject.where(offer) + "/worker", shown(offer["worker"]), shown(row["worker"]))
         told = offer["client"]

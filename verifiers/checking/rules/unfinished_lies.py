@@ -279,6 +279,7 @@ longer_response = _on_sample(lambda row: row.update(responseBytes=row["responseB
 other_class = _on_sample(
     lambda row: row.update(classification="CAPPED" if row["classification"] != "CAPPED" else "NORMAL")
 )
+call_functional = _on_sample(lambda row: row.update(phase="functional"))
 more_tokens = _on_sample(lambda row: row.update(completionTokens=999))
 be_ready_early = _on_data(_be_ready_early)
 abort_early = _on_data(_abort_early)
