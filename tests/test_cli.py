@@ -243,7 +243,7 @@ def test_an_unfinished_run_is_no_comparison(tmp_path: Path) -> None:
     done = build(world)
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.splitlines() == [
-        "error: forged: found 1 reasons against a package:",
+        "error: forged: found 1 reason against a package:",
         "  recipe recipe-1: found no complete run of comparison compare-1, expected one to choose from",
         "hint: nothing was written",
     ]

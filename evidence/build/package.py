@@ -229,6 +229,7 @@ def _refuse(campaign: Campaign, tree: Tree) -> None:
     reasons = [*tree.refusals, *(f"{finding}, expected none in a package" for finding in tree.scanner.findings)]
     if not reasons:
         return
+    many = "reason" if len(reasons) == 1 else "reasons"
     listed = reasons[:LISTED] + ([f"and {len(reasons) - LISTED} more"] if len(reasons) > LISTED else [])
     hint = "nothing was written"
     if tree.scanner.findings:
@@ -236,7 +237,7 @@ def _refuse(campaign: Campaign, tree: Tree) -> None:
             "; what may stand in the package all the same needs a [[privacy_exception]] with pattern, kind and reason"
         )
     raise EvidenceError(
-        f"{campaign.name}: found {len(reasons)} reasons against a package:\n  " + "\n  ".join(listed), hint, code=1
+        f"{campaign.name}: found {len(reasons)} {many} against a package:\n  " + "\n  ".join(listed), hint, code=1
     )
 
 
