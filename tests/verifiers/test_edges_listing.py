@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from checking.listing import Listing
+from checking.listing import Listing, one_of_hashes
 
-NAMES = ["a", "a-b/x", "a.b/c", "a/b", "a/c/d", "a/c/e/f", "a/d", "a0/b", "ab/c", "z/y/x"]
+NAMES = ["a", "a-b/x", "a.b/c", "a/b", "a/c/d", "a/c/e/f", "a/d", "a0/b", "ab/c", "results/bodies/x", "z/y/x"]
 KINDS = dict.fromkeys(NAMES, "file") | {
     "a/link": "link",
     "z/y/none": "folder",
@@ -27,6 +27,8 @@ def check(made: Listing, kinds: dict[str, str]) -> None:
     for name in [*kinds, "none", "a/none", "a/c", "", "a/"]:
         assert made.find(name) == kinds.get(name), name
         assert (name in made) is (name in kinds), name
+    told = [f"{run.folder}/{last}".lstrip("/") for run in made.runs() for last in run.names]
+    assert told == sorted(name for name, kind in kinds.items() if kind == "file")
     folders = {name.rpartition("/")[0] for name in kinds}
     assert made.all_folders() == sorted(folders)
     every = {"/".join(name.split("/")[:depth]) for name in kinds for depth in range(1, name.count("/") + 1)}
@@ -96,3 +98,11 @@ def test_what_is_no_name_is_not_there() -> None:
     with pytest.raises(KeyError, match="none"):
         made["none"]
     assert made["a/link"] == "link"
+
+
+@pytest.mark.parametrize(
+    ("lengths", "hashed"),
+    [((64,), True), ((64, 64), True), ((63, 65), False), ((65, 63), False), ((129,), False), ((), False)],
+)
+def test_names_are_hashes_when_each_is_as_long_as_one(lengths: tuple[int, ...], hashed: bool) -> None:
+    assert bool(one_of_hashes("".join("0" * length + "/" for length in lengths))) is hashed
