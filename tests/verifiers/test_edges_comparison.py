@@ -15,6 +15,7 @@ from checking.package import Memory, View
 from checking.rules.comparison import engine_of
 from checking.rules.forgery import Desk
 from checking.rules.protocol import hold_timeline
+from checking.rules.samples import hold_lengths
 from checking.rules.shapes import TIMES
 from checking.sums import Sums
 
@@ -263,6 +264,19 @@ def test_a_time_to_text_needs_text(status: int, body: bytes, line: str | None) -
 def test_a_stream_that_was_cut_keeps_the_time_of_the_text_that_it_brought() -> None:
     cut_off = answered("r1-a-main-001", stream({"reasoning": "r"}), ttftSeconds=Decimal("0.1"), reasoningSeconds=Decimal("0.1"), **LOST)  # fmt: skip
     assert said("ttft-present", cut_off) == []
+
+
+def test_lengths_that_are_all_told_a_byte_short_are_all_seen() -> None:
+    told = [(("samples.json", "one"), "a" * 64, 6), (("samples.json", "two"), "b" * 64, 8)]
+    subject: Any = SimpleNamespace(
+        bodies=SimpleNamespace(lengths={"a" * 64: 7, "b" * 64: 9}),
+        cited_lengths=lambda: {one[1:] for one in told},
+        citations=lambda: told,
+    )
+    assert list(hold_lengths(subject)) == [
+        ("samples.json#one", "6 bytes", "7, as stored"),
+        ("samples.json#two", "8 bytes", "9, as stored"),
+    ]
 
 
 def test_a_time_to_reasoning_needs_reasoning_in_a_stream() -> None:

@@ -350,6 +350,20 @@ def test_what_is_known_is_depended_on_and_what_is_not_is_not() -> None:
         assert view.touched(overlay, overlay.changed, overlay.moved) is touched
 
 
+def test_of_a_folder_in_which_a_file_is_known_all_files_are_depended_on() -> None:
+    source = Memory({"f/" + sha(b"1"): b"1", "f/" + sha(b"2"): b"2", "g/" + sha(b"3"): b"3", "h/x": b"4"})
+    source.digest("f/" + sha(b"1"))
+    source.digest("h/x")
+    view = View(source)
+    assert sum(view.own("f") or ()) == 1
+    assert list(view.own("h") or ()) == [0]
+    assert view.own("g") is None
+    assert view.reads == {"f/" + sha(b"1"), "f/" + sha(b"2"), "h/x"}
+    quiet = View(source, noted=False)
+    assert sum(quiet.own("f") or ()) == 1
+    assert quiet.reads == set()
+
+
 def test_a_view_that_nobody_asks_again_notes_nothing() -> None:
     view = View(Memory({"a": b"1"}), noted=False)
     view.read("a")

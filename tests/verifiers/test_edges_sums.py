@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from checking.sums import Sums, SumsFault, compare, looks_plain, read_sums, rows
+from checking.listing import FILE, Listing
+from checking.sums import Sums, SumsFault, Unplain, compare, looks_plain, read_sums, rows, told
 
 ONE, TWO, THREE = "0" * 64, "a9" * 32, "f" * 64
 
@@ -140,3 +141,31 @@ def test_a_list_is_compared_with_another_line_by_line() -> None:
     assert (same.found, same.gone) == ({}, frozenset())
     for faulty in (b"", b"\n", base.written({})[:-1], base.written({}) + base.written({}), base.written({}) + b"x\n"):
         assert compare(faulty, frozenset(base.lines())) is None
+
+
+@pytest.mark.parametrize("names", [*GOOD[:4], ("x/" + ONE, "x/" + TWO), ("a/b/c", "results/" + TWO)])
+def test_a_list_that_names_the_files_is_told_run_by_run(names: tuple[str, ...]) -> None:
+    data = "".join(f"{name[-64:] if len(name) > 64 else THREE}  {name}\n" for name in names).encode()
+    listing = Listing.of([(name, FILE) for name in (*names, "SHA256SUMS")])
+    for pieces in ([piece for piece in cut if piece] for cut in cuts(data)):
+        found = [
+            (f"{run.folder}/{name}".lstrip("/"), digest)
+            for run, digests in told(pieces, listing.runs())
+            for name, digest in zip(run.names, digests or run.names, strict=True)
+        ]
+        assert found == list(read_sums(data).items())
+
+
+@pytest.mark.parametrize(
+    "data", [lines("a", "b"), lines("a", "b", "c", "d"), lines("a", "b", "d"), b"", lines("a", "b", "c")[:-1]]
+)
+def test_a_list_that_names_other_files_is_not_told_so(data: bytes) -> None:
+    listing = Listing.of([(name, FILE) for name in ("a", "b", "c", "SHA256SUMS")])
+    for pieces in cuts(data):
+        with pytest.raises(Unplain):
+            list(told(pieces, listing.runs()))
+
+
+def test_an_empty_list_of_no_files_is_not_told_so() -> None:
+    with pytest.raises(Unplain):
+        list(told([b""], Listing.of([("SHA256SUMS", FILE)]).runs()))
