@@ -48,8 +48,8 @@ class Call:
     """
 
     __slots__ = (
-        "_addresses", "_before", "_bridge", "_held", "_proves", "_rests", "_sent", "_settles", "_sifted", "began_ns",
-        "connected_ns", "connection", "due_ns", "ended_ns", "error", "gone_ns", "kernel", "last_ns", "on_body",
+        "_addresses", "_before", "_bridge", "_dates", "_held", "_proves", "_rests", "_sent", "_settles", "_sifted",
+        "began_ns", "connected_ns", "connection", "due_ns", "ended_ns", "error", "gone_ns", "kernel", "last_ns", "on_body",
         "read_ns", "request", "response", "settled", "started_ns", "timeout_ns", "transport", "waiting",
     )  # fmt: skip
 
@@ -68,6 +68,7 @@ class Call:
         self.waiting, self.settled, self.kernel = False, False, True
         self._settles, self._rests, self._proves = settles, rests, proves
         self._held: list[tuple[bytes, Ancillary, int, bool]] = []
+        self._dates: list[tuple[int, bool]] = []
         self._before, self._sifted = b"", 0
         self.response = Response()
         self.connection: socket.socket | None = None
@@ -209,8 +210,8 @@ class Call:
         """When the call was over, be it concluded or not."""
         if self.transport is not None or not self._held:
             return self.ended_ns
-        _data, ancillary, now, _settled = self._held[-1]
-        return date_read(self._bridge, ancillary, now)[0]
+        self._date_held()
+        return self._dates[-1][0]
 
     def _close_at(self, at: int) -> None:
         """The server has closed, at `at`."""
@@ -259,15 +260,24 @@ class Call:
         self._sifted = len(held)
         return True
 
+    def _date_held(self) -> None:
+        """Date what is held, each once: asked again, the bridge between the clocks would answer some nanoseconds apart."""
+        latest = self._dates[-1][0] if self._dates else self.last_ns
+        for _data, ancillary, now, _settled in self._held[len(self._dates) :]:
+            at, kernel = date_read(self._bridge, ancillary, now)
+            # Segments may overtake each other: bytes are there for a reader only when all before them are.
+            latest = max(at, latest)
+            self._dates.append((latest, kernel))
+
     def _take_held(self) -> None:
+        self._date_held()
         held, self._held, self._sifted = self._held, [], 0
+        dates, self._dates = self._dates, []
         if held:
             self._before = held[-1][0]
-        for data, ancillary, now, settled in held:
+        for (data, _ancillary, now, settled), (at, kernel) in zip(held, dates, strict=True):
             if self.transport is None:
-                at, kernel = date_read(self._bridge, ancillary, now)
-                # Segments may overtake each other: bytes are there for a reader only when all before them are.
-                self.last_ns = at = max(at, self.last_ns)
+                self.last_ns = at
                 self.kernel = self.kernel and kernel
                 if kernel and not settled:
                     lateness.note_read(now - at)
