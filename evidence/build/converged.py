@@ -57,13 +57,10 @@ def pack(run: Run, campaign: Campaign, tree: Tree) -> Packed:
     for control in controls:
         if control.kept:
             store.cite(control.sha256)
-    tree.refusals += (
-        []
-        if not run.complete
-        else [  # a disk that was full has taken no more, and the run says so
+    if run.complete:  # else a disk that was full has taken no more, and the run says so
+        tree.refusals += [
             f"{run.id}: found no file with the body {digest}, expected it recorded" for digest in store.missing
         ]
-    )
     attempt = records.Attempt(
         id=run.id,
         run=run.id,
@@ -74,7 +71,7 @@ def pack(run: Run, campaign: Campaign, tree: Tree) -> Packed:
         surface=case.surface,
         synthetic=engine.adapter == "synthetic",
         started_at=run.started_at,
-        ended_at=run.ended_at if run.complete else None,
+        ended_at=run.told_end,
         ended=run.complete,
         outcome=outcome,
         reason=reason,
@@ -105,7 +102,7 @@ def pack(run: Run, campaign: Campaign, tree: Tree) -> Packed:
         surface=case.surface,
         synthetic=attempt.synthetic,
         started_at=run.started_at,
-        ended_at=run.ended_at if run.complete else None,
+        ended_at=run.told_end,
         ended=attempt.ended,
         outcome=outcome,
         reason=reason,

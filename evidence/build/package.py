@@ -216,10 +216,7 @@ def _each(outcomes: Iterable[Outcome], facts: manifest.Facts, progress: Progress
         run = outcome.run
         progress.phase(run.name)
         facts.started.append(run.started_at)
-        if run.ended_at is not None and (
-            run.complete or run.kind == "comparison"
-        ):  # of an attempt that was stopped, no end is told
-            facts.ended.append(run.ended_at)
+        facts.ended += [run.told_end] if run.told_end is not None else []
         facts.identities |= outcome.engines
         progress.advance()
         yield outcome.result

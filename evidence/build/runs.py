@@ -26,6 +26,7 @@ from evidence import records
 from evidence.build import classify
 from evidence.build.privacy import Scanner
 from evidence.campaign import Campaign
+from evidence.campaign.table import HASH
 from evidence.errors import EvidenceError
 
 if sys.version_info >= (3, 11):
@@ -114,6 +115,11 @@ class Run:
     @property
     def ended_at(self) -> str | None:
         return None if self.ended is None else str(self.ended["endedAt"])
+
+    @property
+    def told_end(self) -> str | None:
+        """The end that a package tells: of an attempt that was stopped, none."""
+        return self.ended_at if self.complete or self.kind == "comparison" else None
 
     def ledgers(self) -> dict[tuple[str, str], list[records.Receipt]]:
         """(arm, worker) -> receipts in the order in which the exchanges began; they were written as they ended."""
@@ -311,7 +317,6 @@ def _read_run(folder: Path, campaign: Campaign) -> Run:
 
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
-HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def _identity(head: Any) -> dict[str, str]:
