@@ -7,8 +7,6 @@ holds every record to its schema: the same keys, the same optionality, the same 
 makes seventy kinds of them before it begins, in a quarter of the time of dataclasses, and a build makes fifty thousand rows.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Mapping, Sequence

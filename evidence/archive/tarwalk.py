@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterator
 from mmap import mmap
 from typing import Any, NamedTuple
-from zlib import adler32
 
 from evidence.archive import grammar
 from evidence.archive.bodies import HEX, NO_FOLDER, Run, folder_of, run
@@ -126,20 +125,12 @@ def walk(
             block = bytes(stream.take(BLOCK))
             at = stream.at
         lead = folder.lead
-        digits = block[124:135]
         tail = block[lead : block.find(0, lead, 101)]
         try:
-            size = int(digits, 8)
+            size = int(block[124:135], 8)
         except ValueError:
             break
-        if (
-            folder.form
-            # Adler-32 begins with the sum, at a fifth of the cost of `sum` (RFC 1950, section 9).
-            % (tail.ljust(folder.room, b"\0"), size, folder.total + (adler32(digits, adler32(tail)) & 0xFFFF) - 1)
-            == block
-            and size >= 0
-            and names.add_sibling(tail, folder.shortest)
-        ):
+        if size >= 0 and folder.header(tail, size) == block and names.add_sibling(tail, folder.shortest):
             # The usual case: one more plain file in the folder of the member before.
             path = folder.path + tail
         else:

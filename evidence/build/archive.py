@@ -7,11 +7,11 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
 
 from evidence.archive import grammar
+from evidence.archive.bodies import NO_FOLDER, folder_of
 from evidence.archive.grammar import LIMITS, Refusal
 from evidence.build.deflating import Deflater
 from evidence.errors import EvidenceError
@@ -48,8 +48,7 @@ Content = bytes | Path | str | Piece
 _Row = tuple[bytes, Content]
 
 
-@dataclass(frozen=True)
-class ArchiveDigest:
+class ArchiveDigest(NamedTuple):
     """What to publish of an archive: digests in lower-case hex, sizes in bytes."""
 
     tar_sha256: str
@@ -100,15 +99,8 @@ def write_stream(entries: Iterable[tuple[str, Content]], top: str) -> Iterator[b
     """Yield the tar stream of entries whose names are known to fit, in pieces of any length."""
     rows = sorted(((f"{top}/{name}".encode(), content) for name, content in entries), key=lambda entry: entry[0])
     parts = _Parts()
-    _stream(rows, Path(f"{top}.tar"), parts)
+    _stream(rows, Path(f"{top}.tar"), parts, grammar.Names())
     return iter(parts)
-
-
-def _checked(rows: Iterable[_Row], names: grammar.Names, path: Path) -> Iterator[_Row]:
-    """Pass on what the grammar allows, row by row; raises `Refusal`."""
-    for row in rows:
-        names.add(row[0], path.name)
-        yield row
 
 
 def write_digests(path: Path, digest: ArchiveDigest) -> tuple[Path, Path]:
@@ -161,7 +153,7 @@ def _refused(refusal: Refusal) -> EvidenceError:
 def _write(rows: Iterable[_Row], file: BinaryIO, path: Path) -> ArchiveDigest:
     names = grammar.Names()
     with Deflater(file) as deflater:
-        _stream(_checked(rows, names, path), path, deflater)
+        _stream(rows, path, deflater, names)
         if not names.count:
             raise EvidenceError(
                 f"{path.name}: no members, expected at least one", "an empty archive proves nothing", code=1
@@ -202,20 +194,24 @@ class _Parts(list[bytes]):
         return len(self[-1])
 
 
-def _stream(rows: Iterable[_Row], path: Path, sink: _Sink) -> None:
-    """Give the tar stream to the sink: header, content, padding of every member, then the end marker."""
-    total = 0
+def _stream(rows: Iterable[_Row], path: Path, sink: _Sink, names: grammar.Names) -> None:
+    """Give the tar stream to the sink: header, content, padding of every member, then the end marker.
+
+    Raises `Refusal` for names that the grammar does not allow one beside the other.
+    """
+    total, member = 0, _Member(path, sink, names)
     for name, content in rows:
+        member.enter(name)
         if isinstance(content, bytes):
             size = len(content)
-            sink.put(_header(name, size, path))
+            member.begin(size)
             sink.put(content)
         elif isinstance(content, Piece):
             size = content.size
-            sink.put(_header(name, size, path))
+            member.begin(size)
             content.pour(sink)
         else:
-            size = _file(name, content, path, sink)
+            size = _pour(content, member, sink)
         padding = grammar.padding(size)
         sink.put(bytes(padding))
         total += grammar.BLOCK + size + padding
@@ -226,7 +222,43 @@ def _stream(rows: Iterable[_Row], path: Path, sink: _Sink) -> None:
     sink.put(grammar.END)
 
 
-def _file(name: bytes, content: Path | str, path: Path, sink: _Sink) -> int:
+class _Member:
+    """The member that is being written: its name, taken into account, and then its header. Most lie beside the one before."""
+
+    def __init__(self, path: Path, sink: _Sink, names: grammar.Names) -> None:
+        self._path, self._sink, self._names = path, sink, names
+        self._name = self._tail = b""
+        self._folder = NO_FOLDER
+
+    def enter(self, name: bytes) -> None:
+        """Go on to the next one. Raises `Refusal`."""
+        folder, self._name = self._folder, name
+        if folder.path and name.startswith(folder.path):
+            self._tail = name[len(folder.path) :]
+            if self._names.add_sibling(self._tail, folder.shortest):
+                return
+        self._names.add(name, self._path.name)
+        parts = grammar.split(name)
+        assert parts is not None, "names were checked"
+        self._folder = folder_of(name, *parts)
+        self._tail = name[len(self._folder.path) :]
+
+    def begin(self, size: int) -> None:
+        """Put its header. Raises `EvidenceError` for one that is too large."""
+        most = LIMITS.json_bytes if self._name.endswith(b".json") else LIMITS.member_bytes
+        if size > most:
+            raise EvidenceError(
+                f"{self._path.name}: limit-member: {grammar.show(self._name)} has {size} bytes, expected at most {most}",
+                "split this file",
+                code=1,
+            )
+        if self._folder.path:
+            self._sink.put(self._folder.header(self._tail, size))
+        else:
+            self._sink.put(grammar.header(b"", self._name, size, grammar.mode_of(self._name)))
+
+
+def _pour(content: Path | str, member: _Member, sink: _Sink) -> int:
     """Give header and content of a member that is a file of its own; return its size."""
     # No link is followed and no FIFO is waited for: what is published is what lies at this name.
     try:
@@ -238,7 +270,7 @@ def _file(name: bytes, content: Path | str, path: Path, sink: _Sink) -> int:
         if facts.st_mode & 0o170000 != 0o100000:
             raise EvidenceError(f"{content}: not a regular file", "only regular files are packed", code=1)
         size = facts.st_size
-        sink.put(_header(name, size, path))
+        member.begin(size)
         there = sink.pull(handle, size + 1)  # one more than there should be tells of a file that grows
         if there < size:
             raise EvidenceError(f"{content}: shrank to {there} bytes of {size}", "try again when still")
@@ -247,16 +279,3 @@ def _file(name: bytes, content: Path | str, path: Path, sink: _Sink) -> int:
     finally:
         os.close(handle)
     return size
-
-
-def _header(name: bytes, size: int, path: Path) -> bytes:
-    most = LIMITS.json_bytes if name.endswith(b".json") else LIMITS.member_bytes
-    if size > most:
-        raise EvidenceError(
-            f"{path.name}: limit-member: {grammar.show(name)} has {size} bytes, expected at most {most}",
-            "split this file",
-            code=1,
-        )
-    parts = grammar.split(name)
-    assert parts is not None, "names were checked"
-    return grammar.header(*parts, size, grammar.mode_of(name))

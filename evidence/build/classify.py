@@ -9,8 +9,7 @@ Streams are read from the few events that `thinning` leaves of them, where it pr
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -22,8 +21,7 @@ Json = dict[str, Any]
 _FENCE = b"918273645546372819"
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What the bytes of one answer say: its classification, finish reason and reported token counts."""
 
     classification: str
@@ -32,8 +30,7 @@ class Reading:
     completion_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RequestShape:
+class RequestShape(NamedTuple):
     """What the bytes of a request ask for: `kind` is `chat`, `completions` or `embeddings`."""
 
     kind: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from evidence import records
 from evidence.build import arms
@@ -18,8 +18,7 @@ FOLDER = "results/settings"
 PHASES = {"native-warm": 12, "rr-warm": 96, "main": 144}
 
 
-@dataclass(frozen=True)
-class Settled:
+class Settled(NamedTuple):
     """A packed comparison: its index entry, and what recipes need of it."""
 
     entry: records.SettingsEntry

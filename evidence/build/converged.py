@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from evidence import records
 from evidence.build import arms
@@ -33,8 +33,7 @@ ANSWERED = ("NORMAL", "CAPPED")
 Ledgers = Mapping[tuple[str, str], Sequence[records.Receipt]]
 
 
-@dataclass(frozen=True)
-class Packed:
+class Packed(NamedTuple):
     """A packed attempt: its index entry, its record, and the gateway that it went through."""
 
     entry: records.ConvergedEntry

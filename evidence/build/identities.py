@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import orjson
 
@@ -91,8 +91,7 @@ def _plain_path(path: str) -> bool:
     return path.isprintable() and "\\" not in path and all(part not in ("", ".", "..") for part in parts)
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One file of a model folder: the SHA-256 that a package expects, and the one found (None: no such file)."""
 
     path: str

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evidence import records
 from evidence.build import arms, comparisons, converged, incomplete
@@ -32,8 +32,7 @@ MOST_PROCESSES = 8
 Result = Packed | Settled | records.IncompleteEntry | None
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """One run and how it is to be packed: `folder` is the id of a complete comparison, None for everything else."""
 
     run: Run

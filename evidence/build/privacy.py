@@ -21,6 +21,7 @@ import socket
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from evidence.build import credentials, thinning
 from evidence.campaign import PrivacyException
@@ -106,8 +107,7 @@ _COMMON_NAMES = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One thing that must not be published: `place` is a line (`line 3`) or a byte offset (`byte 0`)."""
 
     path: str

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -46,8 +46,7 @@ SOURCES = ("bodies", "witness/bodies")
 KINDS = ("comparison", "attempt", "co-residency", "crash", "lora")
 
 
-@dataclass(frozen=True)
-class Open:
+class Open(NamedTuple):
     """An exchange that the proxy had begun and of which it wrote no receipt; `partial` is what it had got back."""
 
     worker: str

@@ -1,13 +1,14 @@
-"""What a campaign consists of: frozen records, as docs/format.md, section 8, describes them."""
+"""What a campaign consists of: frozen records, as docs/format.md, section 8, describes them.
 
-from __future__ import annotations
+Named tuples with annotations that are evaluated, here and in `evidence.records`: every command makes them before it begins.
+"""
 
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evidence.campaign.table import RetainedFile, nearest
 from evidence.errors import EvidenceError
@@ -23,8 +24,7 @@ SOURCES = ("nvml", "process-rss", "synthetic", "none")
 PROTOCOLS = ("co-residency", "crash", "lora")
 
 
-@dataclass(frozen=True)
-class Artifact:
+class Artifact(NamedTuple):
     """One file of a model's repository: its path there, SHA-256 and length in bytes."""
 
     path: str
@@ -32,8 +32,7 @@ class Artifact:
     bytes: int
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(NamedTuple):
     """One model to serve. `model` is where its files are on this machine (before the engine's own), unexpanded."""
 
     id: str
@@ -51,8 +50,7 @@ class Profile:
     model: str | None
 
 
-@dataclass(frozen=True)
-class Identity:
+class Identity(NamedTuple):
     """A declared fact about an engine: a wheel, an image, a binary."""
 
     name: str
@@ -60,8 +58,7 @@ class Identity:
     sha256: str | None
 
 
-@dataclass(frozen=True)
-class EngineSpec:
+class EngineSpec(NamedTuple):
     """One serving program and how to start it. `program` and `model` are as written; see `expanded`."""
 
     id: str
@@ -78,8 +75,7 @@ class EngineSpec:
     identity: tuple[Identity, ...]
 
 
-@dataclass(frozen=True)
-class GatewaySpec:
+class GatewaySpec(NamedTuple):
     """The campaign's own gateway: a command to start, or the URL of one that runs. `config` is a file with placeholders."""
 
     name: str
@@ -91,8 +87,7 @@ class GatewaySpec:
     reason: str | None
 
 
-@dataclass(frozen=True)
-class Probe:
+class Probe(NamedTuple):
     """A request whose rendered input is known: its body as sent, and the token ids that the engine must see."""
 
     file: RetainedFile
@@ -100,8 +95,7 @@ class Probe:
     expected_token_ids: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """One profile x engine x topology x surface, and the requests of an attempt at it."""
 
     id: str
@@ -120,8 +114,7 @@ class Case:
     attempt: bool
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """One launch argument changed from `baseline` to `candidate`, on a case with two workers and round robin."""
 
     id: str
@@ -139,8 +132,7 @@ class Comparison:
     comparison_date: str | None
 
 
-@dataclass(frozen=True)
-class Recipe:
+class Recipe(NamedTuple):
     """What a reader may start: a case's launch, in `modes`, within `scope`; with a comparison's choice where named."""
 
     id: str
@@ -151,16 +143,14 @@ class Recipe:
     environment: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class Role:
+class Role(NamedTuple):
     """The bodies of one role of a reviewed prefill/decode exchange, by hash."""
 
     request_sha256: str
     response_sha256: str
 
 
-@dataclass(frozen=True)
-class PrefillDecode:
+class PrefillDecode(NamedTuple):
     """A reviewed summary of a native prefill/decode case."""
 
     id: str
@@ -180,8 +170,7 @@ class PrefillDecode:
     completed_checks: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Historical:
+class Historical(NamedTuple):
     """A state that an older catalog gave a profile; it promotes nothing."""
 
     profile: str
@@ -190,8 +179,7 @@ class Historical:
     note: str
 
 
-@dataclass(frozen=True)
-class PrivacyException:
+class PrivacyException(NamedTuple):
     """Text that looks private and may stand in the package, with the reason why."""
 
     pattern: str
@@ -199,8 +187,7 @@ class PrivacyException:
     reason: str
 
 
-@dataclass(frozen=True)
-class Lifecycle:
+class Lifecycle(NamedTuple):
     """A lifecycle protocol to run (`settings` are its own keys, read by its runner), or a ready record."""
 
     id: str
@@ -230,7 +217,7 @@ class Campaign:
     historical: tuple[Historical, ...]
     privacy_exceptions: tuple[PrivacyException, ...]
     lifecycle: Mapping[str, Lifecycle]
-    sha256: str = field(default="")
+    sha256: str = ""
 
     @property
     def folder(self) -> Path:

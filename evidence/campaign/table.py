@@ -11,9 +11,8 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from evidence.errors import EvidenceError
 
@@ -25,8 +24,7 @@ TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 SHOWN = 120
 
 
-@dataclass(frozen=True)
-class RetainedFile:
+class RetainedFile(NamedTuple):
     """A file of the campaign folder: its name there (slashes), where it is, and its SHA-256 and length when read."""
 
     name: str

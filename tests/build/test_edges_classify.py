@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import FrozenInstanceError, fields
 from typing import Any
 
 import pytest
@@ -185,9 +184,9 @@ def test_a_request_says_its_kind_and_whether_it_streams(body: bytes, expected: R
 
 @pytest.mark.parametrize("value", [Reading("NORMAL", "stop", 1, 2), CHAT])
 def test_readings_are_remembered_and_so_cannot_be_altered(value: Any) -> None:
-    assert {value: 1}[type(value)(*(getattr(value, one.name) for one in fields(value)))] == 1
-    with pytest.raises(FrozenInstanceError):
-        setattr(value, fields(value)[0].name, "other")
+    assert {value: 1}[type(value)(*(getattr(value, name) for name in value._fields))] == 1
+    with pytest.raises(AttributeError):
+        setattr(value, value._fields[0], "other")
 
 
 def test_an_event_has_its_name_and_its_data_and_neither_outlives_it() -> None:

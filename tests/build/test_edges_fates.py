@@ -188,7 +188,7 @@ def test_the_reason_is_the_runs_own_or_that_it_was_killed() -> None:
 def test_only_the_synthetic_engine_makes_a_synthetic_comparison(world: World, adapter: str, synthetic: bool) -> None:
     world.compare(shape=Shape(killed_after=2))
     [run] = find_runs(world.runs, world.campaign)
-    engines = {name: replace(one, adapter=adapter) for name, one in world.campaign.engines.items()}
+    engines = {name: one._replace(adapter=adapter) for name, one in world.campaign.engines.items()}
     (world.folder / "staging").mkdir()
     tree = Tree(world.folder / "staging", Scanner(Machine()))
     entry = incomplete.pack(run, replace(world.campaign, engines=engines), tree)

@@ -9,7 +9,6 @@ import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -173,7 +172,7 @@ def test_a_model_that_is_not_there(tmp_path: Path) -> None:
     spec = Spec("llama.cpp", program=("true",), model="/no/such/model.gguf")
     assert refused(spec, tmp_path).reason == "MODEL_NOT_FOUND"
     assert refused(spec, tmp_path, gated=True).reason == "ACCESS_DENIED"
-    unset = replace(spec, model="{env:NO_SUCH_MODEL}")
+    unset = spec._replace(model="{env:NO_SUCH_MODEL}")
     assert refused(unset, tmp_path).reason == "MODEL_NOT_FOUND"
     assert refused(unset, tmp_path, gated=True).reason == "ACCESS_DENIED"
 
@@ -430,7 +429,7 @@ def test_llama_serves_under_its_settings(tmp_path: Path, own_model: Path) -> Non
         return int(used)
 
     def own(context: str) -> Spec:
-        return replace(llama("--ctx-size", context), model=str(own_model))
+        return llama("--ctx-size", context)._replace(model=str(own_model))
 
     small = with_engine(own("2048"), use, tmp_path / "log", setting=("--parallel", "4"))
     large = with_engine(own("8192"), use, tmp_path / "log2", setting=("--parallel", "4"))
