@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
-import marshal
-import mmap
 import os
-import signal
 import stat
-import threading
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+from evidence.archive import beside
+from evidence.archive.beside import Filler
 from evidence.archive.bodies import Run
 from evidence.archive.grammar import LIMITS, Limits, Refusal
 from evidence.archive.gzipframe import GIVE, Frame
@@ -164,9 +161,7 @@ def keep_heap() -> None:
 
 def pays(size: int) -> bool:
     """Tell whether another process pays for its start, for an archive of so many bytes on this machine."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    # A fork beside other threads may inherit a held lock.
-    return usable > 1 and size >= _FORK_FROM and threading.active_count() == 1
+    return size >= _FORK_FROM and beside.pays()
 
 
 def _source(
@@ -200,78 +195,35 @@ def _here(handle: int, name: str, size: int, codec: Any, limits: Limits, facts: 
 
 def _beside(handle: int, name: str, size: int, codec: Any, limits: Limits, facts: _Facts) -> Generator[Any, None, None]:
     """Yield pieces in shared memory; each is overwritten some time after the next one was asked for."""
-    slots = [mmap.mmap(-1, _SLOT) for _ in range(_SLOTS)]
-    ready, say_ready = os.pipe()
-    free, say_free = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(ready)
-        os.close(say_free)
-        _inflate(slots, say_ready, free, _frame(handle, name, size, codec, limits))
-    os.close(say_ready)  # `free` stays open: the child may have ended before its last slots are given back
-    try:
-        for slot in itertools.cycle(slots):
-            word = os.read(ready, 4)
-            if len(word) < 4:
-                raise EvidenceError(f"{name}: the inflating process ended early", "was it killed? run it again")
-            count = int.from_bytes(word, "little")
-            if not count:
-                break
-            yield Piece(slot, memoryview(slot)[:count])
-            os.write(say_free, b"f")
-        with os.fdopen(os.dup(ready), "rb") as rest:
-            said = marshal.loads(rest.read())  # noqa: S302  # the child of this process wrote it
-        facts.findings += [Refusal(*row) for row in said["findings"]]
-        if said["refusal"]:
-            raise Refusal(*said["refusal"])
-        if said["error"]:
-            raise OSError(said["error"])
-        facts.tgz, facts.tar = said["tgz"], said["tar"]
-    finally:
-        for pipe in (ready, free, say_free):
-            os.close(pipe)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+    frame = _frame(handle, name, size, codec, limits)
 
-
-def _inflate(slots: list[mmap.mmap], say_ready: int, free: int, frame: Frame) -> None:
-    """The child: never returns. Fills slots in turn and, after a zero, says how it ended."""
-    said: dict[str, Any] = {"refusal": None, "error": None, "findings": []}
-    try:
-        try:
-            digest = _fill(slots, say_ready, free, frame.pieces())
-            said |= {"tgz": frame.sha256, "tar": digest}
-        except Refusal as refusal:
-            said["refusal"] = _row(refusal)
-        except OSError as error:
-            said["error"] = error.strerror or str(error)
-        said["findings"] = [_row(finding) for finding in frame.findings]
-        os.write(say_ready, bytes(4) + marshal.dumps(said))
-        os._exit(0)
-    finally:
-        os._exit(1)
-
-
-def _fill(slots: list[mmap.mmap], say_ready: int, free: int, pieces: Iterator[bytes]) -> str:
-    """Lay the pieces into slots, each full but the last, and return the digest of all. What came before a refusal is laid."""
-    digest, filled, at = hashlib.sha256(), 0, 0
-    try:
-        for piece in pieces:
+    def make(filler: Filler) -> beside.Facts:
+        digest = hashlib.sha256()
+        for piece in frame.pieces():
             digest.update(piece)
-            while piece:
-                if not at and filled >= _SLOTS and not os.read(free, 1):
-                    os._exit(1)
-                part = piece[: _SLOT - at]
-                slots[filled % _SLOTS][at : at + len(part)] = part
-                at, piece = at + len(part), piece[len(part) :]
-                if at == _SLOT:
-                    os.write(say_ready, at.to_bytes(4, "little"))
-                    filled, at = filled + 1, 0
-    finally:
-        if at:
-            os.write(say_ready, at.to_bytes(4, "little"))
-    return digest.hexdigest()
+            filler.put(piece)
+        return {"findings": list(map(_row, frame.findings)), "tgz": frame.sha256, "tar": digest.hexdigest()}
+
+    def tell(error: Exception) -> beside.Facts:
+        said: beside.Facts = {"findings": list(map(_row, frame.findings))}
+        if isinstance(error, Refusal):
+            return said | {"refusal": _row(error)}
+        if isinstance(error, OSError):
+            return said | {"error": error.strerror or str(error)}
+        raise error
+
+    what = f"{name}: the inflating process"
+    with beside.Beside(make, tell, pieces=_SLOTS, size=_SLOT, what=what) as child:
+        for slot, view in child:
+            yield Piece(slot, view)
+            child.give_back()
+        said = child.facts
+    facts.findings += [Refusal(*row) for row in said["findings"]]
+    if "refusal" in said:
+        raise Refusal(*said["refusal"])
+    if "error" in said:
+        raise OSError(said["error"])
+    facts.tgz, facts.tar = said["tgz"], said["tar"]
 
 
 def _row(refusal: Refusal) -> tuple[str, str, str, str]:

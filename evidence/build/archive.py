@@ -10,10 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
 
-from evidence.archive import grammar
+from evidence.archive import beside, grammar
+from evidence.archive.beside import Filler
 from evidence.archive.bodies import NO_FOLDER, folder_of
 from evidence.archive.grammar import LIMITS, Refusal
-from evidence.build.deflating import Deflater
+from evidence.build.deflating import PIECE, Deflater
 from evidence.errors import EvidenceError
 
 
@@ -43,6 +44,10 @@ class Piece(NamedTuple):
             os.close(handle)
 
 
+_FORK_FROM = 16 << 20
+"""Bytes of content from which a second process pays for its start."""
+_AHEAD = 4
+"""Pieces that it may be ahead of what is deflated."""
 Content = bytes | Path | str | Piece
 """The content of a member, or the file or the piece of one that has it; a path as text where there are very many."""
 _Row = tuple[bytes, Content]
@@ -59,12 +64,13 @@ class ArchiveDigest(NamedTuple):
 
 
 def write_archive(
-    entries: Iterable[tuple[str, Content]], path: Path, top: str, *, in_order: bool = False
+    entries: Iterable[tuple[str, Content]], path: Path, top: str, *, in_order: bool = False, payload: int = 0
 ) -> ArchiveDigest:
     """Write `entries` (name below the top folder, content or the file that has it) as the .tgz at `path`.
 
     Entries come in any order and are sorted; with `in_order` they must come sorted by name and are taken one at a time,
-    so that nothing is held of a hundred thousand. The file appears under its name complete or not at all. Raises
+    so that nothing is held of a hundred thousand. `payload` is about how many bytes they hold: much is read by a process
+    beside this one. The file appears under its name complete or not at all. Raises
     `EvidenceError` with exit code 1 for what the grammar refuses, 2 for what cannot be read or written.
     """
     if not grammar.component_fits(top.encode("utf-8", "backslashreplace")):
@@ -75,7 +81,7 @@ def write_archive(
         rows = sorted(rows, key=lambda row: row[0])
     try:
         with _replacing(path) as (file, temporary):
-            digest = _write(rows, file, path)
+            digest = _write(rows, file, path, payload)
             file.flush()
             os.fsync(file.fileno())
             temporary.replace(path)
@@ -150,15 +156,13 @@ def _refused(refusal: Refusal) -> EvidenceError:
     )
 
 
-def _write(rows: Iterable[_Row], file: BinaryIO, path: Path) -> ArchiveDigest:
-    names = grammar.Names()
+def _write(rows: Iterable[_Row], file: BinaryIO, path: Path, payload: int) -> ArchiveDigest:
     with Deflater(file) as deflater:
-        _stream(rows, path, deflater, names)
-        if not names.count:
-            raise EvidenceError(
-                f"{path.name}: no members, expected at least one", "an empty archive proves nothing", code=1
-            )
-        deflater.finish()
+        members = _pack(rows, path, deflater, payload)
+    if not members:
+        raise EvidenceError(
+            f"{path.name}: no members, expected at least one", "an empty archive proves nothing", code=1
+        )
     total, size = deflater.length, deflater.size
     if total > LIMITS.inflated(size):
         raise EvidenceError(
@@ -166,13 +170,58 @@ def _write(rows: Iterable[_Row], file: BinaryIO, path: Path) -> ArchiveDigest:
             "a reader would refuse this archive as a bomb",
             code=1,
         )
-    if names.count > LIMITS.members_in(size):
+    if members > LIMITS.members_in(size):
         raise EvidenceError(
-            f"{path.name}: limit-members: {names.count} members in {size} bytes, expected at most {LIMITS.members_in(size)}",
+            f"{path.name}: limit-members: {members} members in {size} bytes, expected at most {LIMITS.members_in(size)}",
             "a reader would refuse this archive: one member more for every 64 bytes",
             code=1,
         )
-    return ArchiveDigest(deflater.stream_sha256, deflater.sha256, names.count, total, size)
+    return ArchiveDigest(deflater.stream_sha256, deflater.sha256, members, total, size)
+
+
+def _pack(rows: Iterable[_Row], path: Path, deflater: Deflater, payload: int) -> int:
+    """Deflate the tar stream of the rows, from first to last; return the number of members."""
+
+    def make(filler: Filler) -> beside.Facts:
+        names = grammar.Names()
+        _stream(rows, path, filler, names)
+        return {"members": names.count}
+
+    if payload < _FORK_FROM or not beside.pays():
+        spare: list[memoryview] = []  # pages that were touched before cost nothing again
+
+        def give(piece: memoryview) -> None:
+            deflater.take(piece, lambda: spare.append(memoryview(piece.obj)))
+
+        filler = Filler(lambda: spare.pop() if spare else memoryview(bytearray(PIECE)), give)
+        facts = make(filler)
+        filler.flush()
+        deflater.finish()
+    else:
+        what = f"{path.name}: the process that reads the files"
+        with beside.Beside(make, _tell, pieces=deflater.most + _AHEAD, size=PIECE, what=what) as child:
+            for _, piece in child:
+                deflater.take(piece, child.give_back)
+            deflater.finish()
+            facts = child.facts
+        if "refusal" in facts:
+            raise Refusal(*facts["refusal"])
+        if "problem" in facts:
+            message, hint, code = facts["problem"]
+            raise EvidenceError(message, hint, code=code)
+        if "error" in facts:
+            raise OSError(*facts["error"])
+    return int(facts["members"])
+
+
+def _tell(error: Exception) -> beside.Facts:
+    if isinstance(error, Refusal):
+        return {"refusal": (error.code, error.place, error.found, error.expected)}
+    if isinstance(error, EvidenceError):
+        return {"problem": (error.message, error.hint, error.code)}
+    if isinstance(error, OSError):
+        return {"error": (error.errno, error.strerror, error.filename)}
+    raise error
 
 
 class _Sink(Protocol):

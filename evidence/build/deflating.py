@@ -6,6 +6,7 @@ import hashlib
 import os
 import zlib
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import BinaryIO
 
@@ -24,11 +25,11 @@ _LAST_BLOCK = b"\x03\x00"
 
 
 class Deflater:
-    """Takes a stream in parts and writes it as gzip into `file`; `finish` completes the attributes.
+    """Takes a stream in pieces and writes it as gzip into `file`; `finish` completes the attributes.
 
-    `sha256` and `size` are of the gzip file, `stream_sha256` and `length` of the stream.
+    `sha256` and `size` are of the gzip file, `stream_sha256` and `length` of the stream. It holds on to `most` pieces at once.
 
-    The stream is cut into pieces of 1 MiB, which are deflated side by side, as pigz does: zlib releases the interpreter
+    The pieces have 1 MiB each, but for the last, and are deflated side by side, as pigz does: zlib releases the interpreter
     lock. Each piece is deflated by itself, primed with the 32 KiB before it and ended on a byte boundary, so the result
     depends on the pieces alone and not on how many threads there are. Raw deflate is framed here, because zlib's own gzip
     header says which system it ran on.
@@ -39,9 +40,9 @@ class Deflater:
         self._threads = max(1, min(os.cpu_count() or 1, 8))
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="deflate")
         self._summing = ThreadPoolExecutor(1, thread_name_prefix="sum")  # one thread keeps the pieces in their order
-        self._waiting: deque[tuple[Future[bytes], Future[None], memoryview]] = deque()
-        self._spare: list[memoryview] = []
-        self._piece, self._filled, self._window = self._memory(), 0, b""
+        self._waiting: deque[tuple[Future[bytes], Future[None], Callable[[], object]]] = deque()
+        self.most = self._threads + 1
+        self._window = b""
         self._stream, self._packed, self._crc = hashlib.sha256(), hashlib.sha256(), 0
         self.length = self.size = 0
         self.sha256 = self.stream_sha256 = ""
@@ -54,70 +55,32 @@ class Deflater:
         self._pool.shutdown(cancel_futures=True)
         self._summing.shutdown(cancel_futures=True)
 
-    def put(self, part: bytes) -> None:
-        """Take the next part."""
-        start, end = self._filled, self._filled + len(part)
-        if end < PIECE:
-            self._piece[start:end] = part
-            self._filled = end
-            return
-        view = memoryview(part)
-        while view:
-            count = min(PIECE - self._filled, len(view))
-            self._piece[self._filled : self._filled + count] = view[:count]
-            self._advance(count)
-            view = view[count:]
-
-    def pull(self, handle: int, size: int) -> int:
-        """Take the next `size` bytes of a regular file, without a copy between; return how many were there."""
-        left = size
-        while left:
-            room = self._piece[self._filled : self._filled + left]
-            count = os.readv(handle, [room])
-            self._advance(count)
-            left -= count
-            if count < len(room):  # a regular file gives less only where it ends
-                break
-        return size - left
+    def take(self, piece: memoryview, done: Callable[[], object]) -> None:
+        """Take the next piece of `PIECE` bytes, or the last; `done()` says that its memory is free again, in their order."""
+        deflated = self._pool.submit(_deflate, piece, self._window)
+        self._waiting.append((deflated, self._summing.submit(self._sum, piece), done))
+        self.length += len(piece)
+        self._window = bytes(piece[-_WINDOW:])
+        while len(self._waiting) > self.most:
+            self._collect()
 
     def finish(self) -> None:
         """Write what is left, and the end."""
-        if self._filled:
-            self._cut()
         while self._waiting:
             self._collect()
         trailer = self._crc.to_bytes(4, "little") + (self.length & 0xFFFFFFFF).to_bytes(4, "little")
         self._emit(_LAST_BLOCK + trailer)
         self.sha256, self.stream_sha256 = self._packed.hexdigest(), self._stream.hexdigest()
 
-    def _memory(self) -> memoryview:
-        """Room for one piece: pages that were touched before cost nothing again."""
-        return self._spare.pop() if self._spare else memoryview(bytearray(PIECE))
-
-    def _advance(self, count: int) -> None:
-        self._filled += count
-        if self._filled == PIECE:
-            self._cut()
-
-    def _cut(self) -> None:
-        piece = self._piece[: self._filled]
-        deflated = self._pool.submit(_deflate, piece, self._window)
-        self._waiting.append((deflated, self._summing.submit(self._sum, piece), self._piece))
-        self.length += len(piece)
-        self._window = bytes(piece[-_WINDOW:])
-        while len(self._waiting) > self._threads + 1:
-            self._collect()
-        self._piece, self._filled = self._memory(), 0
-
     def _sum(self, piece: memoryview) -> None:
         self._stream.update(piece)
         self._crc = crc32(piece, self._crc)
 
     def _collect(self) -> None:
-        deflated, summed, memory = self._waiting.popleft()
+        deflated, summed, done = self._waiting.popleft()
         self._emit(deflated.result())
         summed.result()
-        self._spare.append(memory)
+        done()
 
     def _emit(self, data: bytes) -> None:
         self._file.write(data)

@@ -119,7 +119,7 @@ def _assemble(campaign: Campaign, runs: Path, output: Path, preparation: bool, q
             tree.seal()
             progress.phase("archive")
             entries = ((path, content) for path, _, content in tree.rows())
-            digest = write_archive(entries, archive, campaign.name, in_order=True)
+            digest = write_archive(entries, archive, campaign.name, in_order=True, payload=tree.payload_bytes)
             progress.advance()
         try:
             sha256_file, _ = write_digests(archive, digest)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from evidence import validate
+from evidence.archive import beside
 from evidence.archive.grammar import LIMITS, Limits
 from evidence.build import archive as writer
 from evidence.build import deflating
@@ -23,6 +24,16 @@ from evidence.errors import EvidenceError
 from tests.archive.packages import base, make, publish
 
 ROOT = Path(__file__).resolve().parents[2]
+either = pytest.mark.usefixtures("by_whom")
+
+
+@pytest.fixture(params=["here", "beside"])
+def by_whom(request, monkeypatch):
+    """The stream is made by this process, or by one beside it."""
+    monkeypatch.setattr(writer, "_FORK_FROM", 0 if request.param == "beside" else 1 << 60)
+    monkeypatch.setattr(beside, "pays", lambda: True)
+
+
 PROGRAM = """
 import os, random, sys
 from pathlib import Path
@@ -77,6 +88,7 @@ def test_order_umask_locale_time_zone_and_times_make_no_difference(tmp_path):
     assert first == second
 
 
+@either
 def test_rows_in_order_and_pieces_of_a_file_give_the_same_archive(tmp_path):
     rows = base.small()
     spool = tmp_path / "spool"
@@ -93,6 +105,7 @@ def test_rows_in_order_and_pieces_of_a_file_give_the_same_archive(tmp_path):
     assert not (tmp_path / "c.tgz").exists()
 
 
+@either
 def test_more_members_than_the_bytes_account_for_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(writer, "LIMITS", LIMITS._replace(free_members=3))
     with pytest.raises(EvidenceError, match="limit-members: 40 members"):
@@ -155,6 +168,7 @@ def test_members_have_the_two_modes_and_nobody_as_owner(tmp_path):
     assert executable == {"demo/verify-results.py"}
 
 
+@either
 def test_files_and_bytes_give_the_same_archive(tmp_path):
     folder = lay(tmp_path / "a")
     big = os.urandom(3 << 20)
@@ -165,6 +179,7 @@ def test_files_and_bytes_give_the_same_archive(tmp_path):
     assert first == second
 
 
+@either
 @pytest.mark.parametrize(
     ("names", "code"),
     [
@@ -180,6 +195,11 @@ def test_files_and_bytes_give_the_same_archive(tmp_path):
         (["a/x", "A/y"], "path-collision"),
         (["a", "a/b"], "path-file-as-directory"),
         (["a", "a"], "path-duplicate"),
+        (["d/e/a", "d/e/b", "d/e/B"], "path-collision"),
+        (["d/e/a", "d/e/b", "d/e/b"], "path-duplicate"),
+        (["d/e/a", "d/e/b", "d/e/b/c"], "path-file-as-directory"),
+        (["d/e/a", "d/e/b c"], "path-character"),
+        (["d/e/a", "d/e/con.b"], "path-character"),
         (["x" * 101], "path-length"),
         (["d/" * 8 + "f"], "path-depth"),
         (["b" * 99 + "/" + "c" * 99 + "/" + "d" * 99], "path-length"),
@@ -198,11 +218,13 @@ def test_the_top_folder_is_one_plain_name(top, tmp_path):
         write_archive([("a", b"")], tmp_path / "a.tgz", top)
 
 
+@either
 def test_an_archive_of_nothing_is_refused(tmp_path):
     with pytest.raises(EvidenceError, match="no members"):
         write_archive([], tmp_path / "a.tgz", "demo")
 
 
+@either
 @pytest.mark.parametrize("kind", ["link", "fifo", "folder", "missing"])
 def test_only_regular_files_are_packed_and_the_old_archive_stays(kind, tmp_path):
     source, target = tmp_path / "source", tmp_path / "a.tgz"
@@ -219,12 +241,14 @@ def test_only_regular_files_are_packed_and_the_old_archive_stays(kind, tmp_path)
     assert {one.name for one in tmp_path.iterdir()} <= {"source", "a.tgz"}
 
 
+@either
 def test_a_bomb_is_not_written(tmp_path):
     with pytest.raises(EvidenceError, match="limit-ratio"):
         write_archive([("zeros", bytes(16 << 20))], tmp_path / "a.tgz", "demo")
     assert not list(tmp_path.iterdir())
 
 
+@either
 def test_limits_hold_for_the_writer_too(tmp_path, monkeypatch):
     monkeypatch.setattr(writer, "LIMITS", Limits(member_bytes=100, json_bytes=10))
     with pytest.raises(EvidenceError, match="limit-member"):
@@ -233,6 +257,7 @@ def test_limits_hold_for_the_writer_too(tmp_path, monkeypatch):
         write_archive([("a.json", b"x" * 11)], tmp_path / "a.tgz", "demo")
 
 
+@either
 def test_a_full_disk_is_one_clear_error(tmp_path, monkeypatch):
     def full(self, data):
         raise OSError(28, "No space left on device")
