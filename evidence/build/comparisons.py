@@ -120,8 +120,9 @@ def add_ledgers(tree: Tree, folder: str, ledgers: Mapping[tuple[str, str], Seque
     """Pack every ledger as ledgers/<arm>.<worker>.json. Paths, ids and headers are words from outside."""
     for (arm, worker), receipts in sorted(ledgers.items()):
         words = {text for receipt in receipts for text in (receipt.method, receipt.path, receipt.request_id or "")}
-        both = (fields for receipt in receipts for fields in (receipt.request_headers, receipt.response_headers))
-        headers = {(name, str(value)) for fields in both for name, value in fields.items()}
+        headers: set[tuple[str, str]] = set()
+        for receipt in receipts:
+            headers.update(receipt.request_headers.items(), receipt.response_headers.items())
         words |= {f"{name}: {value}" for name, value in headers}
         data = records.to_bytes(records.Ledger(worker, arm, receipts))
         tree.add(

@@ -14,7 +14,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -123,15 +123,22 @@ class Run:
     def ledgers(self) -> dict[tuple[str, str], list[records.Receipt]]:
         """(arm, worker) -> receipts in the order in which the exchanges began; they were written as they ended."""
         found = {}
-        for path in sorted((self.folder / "witness").glob("*/*.jsonl")):
+        for path in self._witnessed(".jsonl"):
             rows = sorted((_receipt(path, row) for row in _lines(path)), key=attrgetter("sequence"))
             found[path.parent.name, path.stem] = rows
         return found
 
+    def _witnessed(self, ending: str) -> Iterator[Path]:
+        """The files with this ending that the proxies of each arm wrote, in order."""
+        witness = self.folder / "witness"
+        for arm in sorted(path for path in witness.glob("*") if path.name != "bodies"):
+            if arm.is_dir():
+                yield from sorted(path for path in arm.iterdir() if path.name.endswith(ending))
+
     def open_exchanges(self) -> dict[str, list[Open]]:
         """Arm -> exchanges that were under way when a proxy was killed."""
         found: dict[str, list[Open]] = {}
-        for path in sorted((self.folder / "witness").glob("*/*.jsonl.open")):
+        for path in self._witnessed(".jsonl.open"):
             worker, ledger = path.name.removesuffix(".jsonl.open"), path.with_name(path.name.removesuffix(".open"))
             closed = {row["sequence"] for row in _lines(ledger)} if ledger.exists() else set()
             for row in _lines(path):
