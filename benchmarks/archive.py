@@ -11,22 +11,22 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import random
-import resource
+import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 import zlib
 from pathlib import Path
 
+from benchmarks.measuring import Cost, measure, measure_in_turn
 from evidence import shipped
 from evidence.archive import gzipframe
 from evidence.archive.sums import render
 from evidence.build.archive import write_archive, write_digests
 
+ROOT = Path(__file__).resolve().parents[1]
 FILES = 14_049
 COUNTS = [
     "profiles",
@@ -155,8 +155,8 @@ def best(times: int, run: object) -> float:
     return min(spent)
 
 
-def shell(command: str, folder: Path) -> None:
-    subprocess.run(command, shell=True, cwd=folder, check=True, capture_output=True)
+def shell(command: str) -> list[str]:
+    return ["bash", "-o", "pipefail", "-c", command]
 
 
 def inflate(data: bytes, codec: object) -> None:
@@ -186,46 +186,35 @@ def members_of(stream: bytes) -> list[bytes]:
     return found
 
 
-def place(where: Path, archive: Path, times: int, real: bool, bagit: str | None) -> dict[str, float]:
-    """Times of (a) to (d) with everything lying under `where`."""
+def place(where: Path, archive: Path, times: int, real: bool, bagit: str | None) -> dict[str, Cost]:
+    """What (a) to (d) cost with everything lying under `where`, one after the other in turn."""
     work = Path(tempfile.mkdtemp(prefix="bench-", dir=where))
     try:
         for path in archive.parent.glob(f"{archive.stem}.*"):
             shutil.copy(path, work)
-        local, top = work / archive.name, archive.name.removesuffix("-evaluation.tgz")
-        environment = {**os.environ, "TMPDIR": str(work)}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program has its modules compiled
+        local, top = archive.name, archive.name.removesuffix("-evaluation.tgz")
+        validate = [sys.executable, "-m", "evidence", "validate", str(work / local)]
+        extract = shlex.join([sys.executable, "-c", EXTRACT, local, "out2"])
         rows = {
-            "a coreutils and tar": best(
-                times,
-                lambda: shell(
-                    f"rm -rf out && mkdir out && sha256sum -c {local.name}.sha256 && tar -xzf {local.name} -C out && "
-                    f"cd out/{top} && sha256sum -c SHA256SUMS",
-                    work,
-                ),
+            "a coreutils and tar": shell(
+                f"rm -rf out && mkdir out && sha256sum -c {local}.sha256 && tar -xzf {local} -C out && "
+                f"cd out/{top} && sha256sum -c SHA256SUMS"
             ),
-            "c tarfile and hashing": best(
-                times, lambda: (shell("rm -rf out2 && mkdir out2", work),
-                                subprocess.run([sys.executable, "-c", EXTRACT, local, work / "out2"], check=True))
-            ),
-        }  # fmt: skip
+            "c tarfile and hashing": shell(f"rm -rf out2 && mkdir out2 && {extract}"),
+            "d validate": validate,
+        }
+        if real:
+            rows["d validate with verifiers"] = [*validate, "--verify-results"]
         if bagit is not None:
-            shell(f"mkdir bag && cp -r out/{top} bag/{top}", work)
+            measure(rows["a coreutils and tar"], work)
+            measure(shell(f"mkdir bag && cp -r out/{top} bag/{top}"), work)
             make = "import bagit, sys; bagit.make_bag(sys.argv[1], checksums=['sha256'], processes=2)"
             check = "import bagit, sys; bagit.Bag(sys.argv[1]).validate(processes=2)"
-            subprocess.run([bagit, "-c", make, work / "bag"], check=True, capture_output=True)
-            rows["b bagit, unpacked, two processes"] = best(
-                times, lambda: subprocess.run([bagit, "-c", check, work / "bag"], check=True, capture_output=True)
-            )
-        commands = {"d validate": [], "d validate with verifiers": ["--verify-results"]}
-        for name, options in commands.items():
-            if real or not options:
-                command = [sys.executable, "-m", "evidence", "validate", str(local), *options]
-                run = lambda command=command: subprocess.run(  # noqa: E731
-                    command, check=True, capture_output=True, env=environment
-                )
-                rows[name] = best(times, run)
-        return rows
+            measure([bagit, "-c", make, "bag"], work)
+            rows["b bagit, unpacked, two processes"] = [bagit, "-c", check, "bag"]
+        # The package that is run is found from anywhere: scratch files lie where the archive does.
+        places = {"TMPDIR": str(work), "PYTHONPATH": str(ROOT)}
+        return measure_in_turn({name: (command, work) for name, command in rows.items()}, times, **places)
     finally:
         shutil.rmtree(work)
 
@@ -262,17 +251,25 @@ def main(arguments: list[str]) -> int:
         places = {"disk": Path(tempfile.gettempdir()), **({"tmpfs": tmpfs} if tmpfs.is_dir() else {})}
         for name, where in places.items():
             result[name] = place(where, archive, options.times, options.package is not None, options.bagit)
-        result["peakMiB"] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
     if options.json:
         print(json.dumps(result, indent=2, sort_keys=True))
         return 0
     print(f"{result['files']} files, {result['tarBytes']} bytes in {result['tgzBytes']}, {result['codec']}")
-    for part in ("limits", *places):
+    limits = result["limits"]
+    assert isinstance(limits, dict)
+    for name, seconds in limits.items():
+        print(f"limits  {name:36} {seconds:7.3f} s")
+    for part in places:
         rows = result[part]
         assert isinstance(rows, dict)
-        for name, seconds in rows.items():
-            share = f"  {seconds / rows['a coreutils and tar']:.2f} of a" if "a coreutils and tar" in rows else ""
-            print(f"{part:7} {name:36} {seconds:7.3f} s{share}")
+        for name, cost in rows.items():
+            shares = (
+                cost["wallSeconds"] / rows["a coreutils and tar"]["wallSeconds"],
+                cost["wallSeconds"] / max(limits.values()),
+            )
+            print(
+                f"{part:7} {name:36} {cost['wallSeconds']:7.3f} s  {shares[0]:.2f} of a  {shares[1]:.2f} of the limit  {cost['peakMegabytes']:.0f} MB"
+            )
     return 0
 
 

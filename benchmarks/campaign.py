@@ -15,17 +15,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 from benchmarks.forged_runs import Shape, forge_attempt, forge_comparison, write_campaign
+from benchmarks.measuring import measure, measure_in_turn
 
 PER_COMPARISON = 274  # 252 answers, two requests, a proof of readiness, 12 ledgers, 4 files, and what is left over
 REQUESTS = 8
@@ -60,37 +58,6 @@ def forge(folder: Path, files: int, tokens: int = 40) -> int:
     return comparisons
 
 
-def measure(command: list[str], cwd: Path | None = None) -> dict[str, float]:
-    """Wall and processor seconds and peak memory of a command and its children; fails when it does."""
-    started = time.monotonic()
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    process = subprocess.Popen(command, cwd=cwd, env=environment, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise SystemExit(f"{command} ended with {process.returncode}")
-    return {
-        "wallSeconds": round(time.monotonic() - started, 3),
-        "processorSeconds": round(usage.ru_utime + usage.ru_stime, 3),
-        "peakMegabytes": round(usage.ru_maxrss / 1024, 1),
-    }
-
-
-def measure_in_turn(commands: dict[str, tuple[list[str], Path | None]], repeats: int) -> dict[str, dict[str, float]]:
-    """The least time that each command (words, folder to run in) took in so many rounds, and the most memory.
-
-    One after the other in turn, so that a busy machine is busy for all of them; the first round only warms the caches.
-    """
-    rounds = [
-        {name: measure(command, cwd) for name, (command, cwd) in commands.items()} for _ in range(max(1, repeats) + 1)
-    ]
-    worst = {"peakMegabytes": max}
-    return {
-        name: {what: worst.get(what, min)(one[name][what] for one in rounds[1:]) for what in rounds[0][name]}
-        for name in commands
-    }
-
-
 def run(folder: Path, files: int, tokens: int, repeats: int) -> dict[str, Any]:
     """Forge, build, pack the same tree with tar and gzip, verify."""
     comparisons = forge(folder, files, tokens)
@@ -115,11 +82,11 @@ def run(folder: Path, files: int, tokens: int, repeats: int) -> dict[str, Any]:
     verifiers = {name: best[name] for name in scripts}
     peer, hashing = best["tarAndGzip"], best["sha256sum"]
     verifying = sum(one["processorSeconds"] for one in verifiers.values())
-    found = [path for path in tree.rglob("*") if path.is_file()]
+    sizes = [path.stat().st_size for path in tree.rglob("*") if path.is_file()]
     return {
-        "files": len(found),
+        "files": len(sizes),
         "comparisons": comparisons,
-        "payloadBytes": sum(path.stat().st_size for path in found),
+        "payloadBytes": sum(sizes),
         "archiveBytes": archive.stat().st_size,
         "peerBytes": (folder / "peer.tgz").stat().st_size,
         "build": best["build"],

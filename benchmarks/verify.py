@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.measuring import measure
 from tests.verifiers.forge import Comparison, sha
 from tests.verifiers.forged_package import ROOT, Forge, lay
 
@@ -29,19 +28,8 @@ PEER = ("sha256sum", "--quiet", "-c", "SHA256SUMS")
 
 def spent(command: Sequence[str], folder: Path) -> tuple[float, float]:
     """Processor seconds (children too) and greatest memory in MB of one run, which must succeed."""
-    code = (
-        "import resource,subprocess,sys,json;"
-        "r=subprocess.run(sys.argv[1:],stdout=subprocess.DEVNULL).returncode;"
-        "u=resource.getrusage(resource.RUSAGE_CHILDREN);"
-        "print(json.dumps([r,u.ru_utime+u.ru_stime,u.ru_maxrss/1024]))"
-    )
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    ran = subprocess.run(
-        [sys.executable, "-c", code, *command], capture_output=True, check=True, env=environment, cwd=folder
-    )
-    status, seconds, memory = json.loads(ran.stdout)
-    assert status == 0, (command, status)
-    return seconds, memory
+    cost = measure(list(command), folder)
+    return cost["processorSeconds"], cost["peakMegabytes"]
 
 
 def script(name: str, *arguments: str) -> list[str]:

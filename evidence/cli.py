@@ -331,8 +331,7 @@ def lifecycle_run(file: Path, runs: Path, names: tuple[str, ...]) -> None:
     """Carry out the co-residency, crash and lora protocols of a file."""
     from evidence.lifecycle.run import run_file
 
-    if not run_file(file, runs, names, click.echo):
-        sys.exit(4)
+    sys.exit(run_file(file, runs, names, click.echo))
 
 
 @lifecycle.command("summarize")

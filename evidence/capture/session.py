@@ -83,7 +83,8 @@ def capture_lifecycle(campaign: Campaign, entry: Lifecycle, runs: Path) -> Captu
             "take `record` out to capture it again",
         )
     outcome = run_section(entry.id, entry.protocol, entry.settings, campaign.folder, runs)
-    return CaptureResult(outcome.run, outcome.complete, outcome.faults[0][0] if outcome.faults else None, None)
+    reason = "OPERATOR" if outcome.stopped else outcome.faults[0][0] if outcome.faults else None
+    return CaptureResult(outcome.run, outcome.complete, reason, None)
 
 
 def refuse_case(campaign: Campaign, case: Case) -> None:

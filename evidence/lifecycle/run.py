@@ -22,6 +22,7 @@ from evidence.campaign.table import shown
 from evidence.capture.journal import NO_SPACE
 from evidence.capture.load import fetch
 from evidence.capture.processes import Process, choose_port, own_module, start_process
+from evidence.capture.watch import Aborted, Watch
 from evidence.errors import EvidenceError
 from evidence.inputs import decode, read_input
 from evidence.lifecycle.audit import audit
@@ -55,12 +56,13 @@ TOLD = (
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How a run ended: its folder, whether it is complete, and the audit's faults."""
+    """How a run ended: its folder, whether it is complete, the audit's faults, and whether the operator stopped it."""
 
     run: Path
     complete: bool
     faults: tuple[tuple[str, str], ...]
     message: str = ""
+    stopped: bool = False
 
 
 async def start_target(section: Mapping[str, Any], folder: Path, run: Path) -> tuple[str, Process | None, str]:
@@ -107,6 +109,10 @@ async def start_target(section: Mapping[str, Any], folder: Path, run: Path) -> t
     return f"http://{host}:{port}", process, host
 
 
+class Stopped(EvidenceError):
+    """The operator ended a run; what it had recorded is kept."""
+
+
 async def carry_out(identifier: str, protocol: str, section: Mapping[str, Any], folder: Path, run: Path) -> None:
     """Run the protocol in the new folder `run`; the target is ended whatever happens. Raises EvidenceError."""
     settings = read_limits(identifier, protocol, section)
@@ -114,6 +120,32 @@ async def carry_out(identifier: str, protocol: str, section: Mapping[str, Any], 
         log = EventLog(run / NAME)
     except OSError as error:
         raise EvidenceError(f"{run / NAME}: cannot be made ({error.strerror})", "is the disk full?", code=4) from None
+    watch = Watch()
+    try:
+        with watch.listening():
+            await watch.guard(observe(protocol, section, folder, run, settings, log))
+    except Aborted as end:
+        raise _noted(log, Stopped(end.message, f"what was seen until then is in {run}", code=4)) from None
+    except EvidenceError as error:
+        raise _noted(log, error) from error.__cause__
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        message = f"the target answered out of form ({type(error).__name__}: {error})"
+        raise _noted(log, EvidenceError(message, f"see {run / NAME}", code=4)) from error
+    finally:
+        log.close()
+
+
+def _noted(log: EventLog, error: EvidenceError) -> EvidenceError:
+    """The error that ends a run, told by its events too."""
+    with contextlib.suppress(EvidenceError):  # where there was no room for an event, there is none for this one
+        log.write("aborted", message=error.message)
+    return error
+
+
+async def observe(
+    protocol: str, section: Mapping[str, Any], folder: Path, run: Path, settings: Any, log: EventLog
+) -> None:
+    """Start or attach to the target, run the protocol on it, and end it."""
     process: Process | None = None
     try:
         url, process, _ = await start_target(section, folder, run)
@@ -126,28 +158,19 @@ async def carry_out(identifier: str, protocol: str, section: Mapping[str, Any], 
                 process.log_path if process else None,
             )
             await run_selection(settings, selector, log)
-            return
-        if protocol == "lora":
+        elif protocol == "lora":
             await run_lora(
                 settings, ENGINES[section["target"]](url, log, settings, process.pid if process else None), log
             )
-            return
-        target = TARGETS[section["target"]](url, log, max_tokens=settings.max_generated_tokens)
-        await (
-            run_co_residency(settings, target, log) if protocol == "co-residency" else run_crash(settings, target, log)
-        )
-    except EvidenceError as error:
-        with contextlib.suppress(EvidenceError):  # where there was no room for an event, there is none for this one
-            log.write("aborted", message=error.message)
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        message = f"the target answered out of form ({type(error).__name__}: {error})"
-        log.write("aborted", message=message)
-        raise EvidenceError(message, f"see {run / NAME}", code=4) from error
+        else:
+            target = TARGETS[section["target"]](url, log, max_tokens=settings.max_generated_tokens)
+            if protocol == "co-residency":
+                await run_co_residency(settings, target, log)
+            else:
+                await run_crash(settings, target, log)
     finally:
         if process is not None:
             await process.stop(grace=20.0)
-        log.close()
 
 
 def begin(run: Path, files: Mapping[str, bytes]) -> None:
@@ -185,14 +208,14 @@ def run_section(identifier: str, protocol: str, section: Mapping[str, Any], fold
         "harness_version": __version__,
     }
     begin(run, {MANIFEST: render(read_sources()), ABOUT: render(about)})
-    message = ""
+    message, stopped = "", False
     try:
         asyncio.run(carry_out(identifier, protocol, section, folder, run))
     except EvidenceError as error:
-        message = error.message
+        message, stopped = error.message, isinstance(error, Stopped)
     data = (run / NAME).read_bytes() if (run / NAME).exists() else b""
     if not data:
-        return Outcome(run, False, (("RUN_INCOMPLETE", message),), message)
+        return Outcome(run, False, (("RUN_INCOMPLETE", message),), message, stopped)
     faults = (
         tuple(audit(parse_events(data)))
         if b'"run-started"' in data.split(b"\n", 1)[0]
@@ -200,11 +223,11 @@ def run_section(identifier: str, protocol: str, section: Mapping[str, Any], fold
     )
     with contextlib.suppress(OSError):  # on a full disk; the faults are told all the same, and follow from the events
         (run / "audit.json").write_text(json.dumps(faults, indent=2) + "\n")
-    return Outcome(run, not faults, faults, message)
+    return Outcome(run, not faults, faults, message, stopped)
 
 
-def run_file(file: Path, runs: Path, names: Collection[str], report: Callable[[str], None]) -> bool:
-    """Carry out the [[lifecycle]] sections of a file, or those named; whether every run is complete.
+def run_file(file: Path, runs: Path, names: Collection[str], report: Callable[[str], None]) -> int:
+    """Carry out the [[lifecycle]] sections of a file, or those named. Returns 0, 4 where a run is incomplete, 130 where it was stopped.
 
     `report` gets a line for each run and one for each fault of it. Raises EvidenceError when the file cannot be read.
     """
@@ -235,4 +258,6 @@ def run_file(file: Path, runs: Path, names: Collection[str], report: Callable[[s
         for fault, text in outcome.faults:
             report(f"  {fault}: {text}")
         complete &= outcome.complete
-    return complete
+        if outcome.stopped:
+            return 130
+    return 0 if complete else 4

@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import signal
 import socket
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -122,6 +125,46 @@ def test_run_becomes_a_verified_record(protocol, limits, tmp_path):
     assert len(timeline(json.loads(record.read_bytes()))) > 5
     with pytest.raises(EvidenceError, match="expected a new folder"):
         summarize([outcome.run], tmp_path / "record")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_run_that_is_stopped_says_so_ends_its_target_and_begins_no_other(number, tmp_path):
+    config(tmp_path)
+    rows = "".join(
+        f'{{model = "{name}", artifact = "none", artifact_sha256 = "{"0" * 64}", kv_token_budget = 2048}},'
+        for name in "pab"
+    )
+    limits = 'models = ["p", "a"], pinned_model = "p", next_load_model = "b", rounds = 5000, pressure_share = 0.2'
+    file = tmp_path / "stopped.toml"
+    file.write_text(
+        "".join(
+            f'[[lifecycle]]\nid = "{name}"\nprotocol = "co-residency"\ntarget = "supervisor"\nconfig = "supervisor.toml"\n'
+            f"models = [{rows}]\nsoftware = {{synthetic = '1.0'}}\nlimits = {{{limits}}}\n"
+            for name in ("one", "two")
+        )
+    )
+    words = [sys.executable, "-m", "evidence", "lifecycle", "run", str(file), "--runs", str(tmp_path / "runs")]
+    runner = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    events = None
+    while runner.poll() is None and b'"round"' not in (events.read_bytes() if events else b""):
+        events = next((tmp_path / "runs").glob("one-*/raw_events.jsonl"), None)
+        time.sleep(0.02)
+    runner.send_signal(number)
+    told, _ = runner.communicate(timeout=30)
+    assert runner.returncode == 130, told
+    assert json.loads(events.read_bytes().splitlines()[-1])["message"] == f"stopped by {number.name}"
+    assert f"RUN_INCOMPLETE: the run did not end by itself: stopped by {number.name}" in told
+    assert "two" not in told
+    assert [path.name[:3] for path in (tmp_path / "runs").iterdir()] == ["one"]
+    here = str(events.parent).encode()
+    assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if here in read_quietly(path)]
+
+
+def read_quietly(path):
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 @pytest.mark.parametrize(
