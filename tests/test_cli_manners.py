@@ -275,3 +275,30 @@ def test_the_hook_finds_the_archives_of_changed_files(tmp_path: Path, monkeypatc
     assert found == [Path("archive/one-evaluation.tgz"), Path("archive/two-evaluation.tgz")]
     assert kept.main(["archive/x/y"]) == 0
     assert kept.main(["archive/one-evaluation.tgz"]) == 1
+
+
+def test_a_program_that_asked_for_json_or_annotations_reads_an_error_as_such() -> None:
+    for words in (["verify"], ["show"], ["matrix"], ["check"]):
+        ran = call(*words, "missing.tgz", "--json")
+        said = json.loads(ran.stdout)
+        assert (sorted(said), said["exitCode"], ran.exit_code) == (["error", "exitCode", "hint"], 2, 2)
+        assert ran.stderr.startswith(f"error: {said['error']}\n")
+    assert call("verify", "missing.tgz", "--format", "github").stdout.startswith("::error::missing.tgz: ")
+
+
+def test_names_are_shown_and_never_obeyed_or_fatal(tmp_path: Path) -> None:
+    shown = on_terminal("show", "no\x1b[31m\u202e.tgz", where=tmp_path, NO_COLOR="1")
+    assert "error: no\\u001b[31m\\u202e.tgz" in shown
+    ran = process("diff", "\udcff", "\udcff", "--json", where=tmp_path, PYTHONIOENCODING="utf-8")
+    assert ran.returncode == 2
+    assert json.loads(ran.stdout)["error"].startswith("\\udcff: ")
+
+
+def test_a_record_is_exported_too_and_one_without_its_words_is_refused(tmp_path: Path) -> None:
+    record = ROOT / "archive/lifecycle-cpu/record.json"
+    ran = call("show", str(record.parent), "--export", str(tmp_path / "csv"))
+    assert (ran.exit_code, len(list((tmp_path / "csv").iterdir()))) == (0, 4)
+    (tmp_path / "bare.json").write_text('{"experiments": []}')
+    ran = call("show", str(tmp_path / "bare.json"))
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    assert "found nothing at 'title', expected a lifecycle record" in ran.stderr

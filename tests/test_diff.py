@@ -144,3 +144,15 @@ def test_the_command_reads_and_says(old, new):
     assert "Another title" in ran.output
     ran = CliRunner().invoke(main, ["diff", str(old), str(old)])
     assert "equal: " in ran.output
+
+
+def test_a_row_that_went_is_told_by_the_first_thing_known_of_it(old, new):
+    gone = json.loads((old / "model-identities.json").read_text())["profiles"][-1]
+    for package in (old, new):
+        alter(package, "model-identities.json", lambda one: one["profiles"][-1].update(revision=None))
+    try:
+        alter(new, "model-identities.json", lambda one: one["profiles"].pop())
+        [row] = [row for row in said(old, new)["versions"] if row["what"] == "removed"]
+        assert row["old"] == gone["repository"]
+    finally:
+        alter(old, "model-identities.json", lambda one: one["profiles"][-1].update(revision=gone["revision"]))

@@ -385,3 +385,30 @@ def test_validate_works_from_another_folder_by_a_relative_path(archive, trust, m
     assert validate.validate(Path(archive.name), verify_results=True).exit_code == 0
     shutil.copytree(lay(base.full(), tmp_path / "here"), "copy")
     assert validate.verify(Path("copy")).exit_code == 0
+
+
+def test_an_annotation_stands_at_the_file_that_it_speaks_of(tmp_path, monkeypatch):
+    """Below a folder, in the retained one, beside an archive; a place inside an archive is at the archive."""
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    for name in ("kept/SHA256SUMS", "kept/a,b.json", "x.tgz", "x.tgz.sha256", "README.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    places = {
+        "kept": ["kept/SHA256SUMS: line 7: z", "a,b.json#/c", "gone.json"],
+        "": ["x.tgz.sha256", "README.md", "n" * 5000, "x.tgz: byte 3"],
+    }
+    stages = [
+        validate.Stage("s", findings=[validate.Finding("c", place, "f", "e") for place in found], where=where and str(tmp_path / where))
+        for where, found in places.items()
+    ]  # fmt: skip
+    lines = validate.Validation(str(tmp_path / "x.tgz"), stages).render("github").splitlines()
+    assert [line.partition(" ")[2].partition(",title")[0].partition("::")[0] for line in lines] == [
+        "file=x.tgz", "file=kept/SHA256SUMS,line=7", "file=kept/a%2Cb.json", "file=kept",
+        "file=x.tgz.sha256", "file=x.tgz", "file=x.tgz", "file=x.tgz",
+    ]  # fmt: skip
+
+
+def test_no_terminal_obeys_a_verdict():
+    stage = validate.Stage("members", 1, 0, [validate.Finding("x", "a\x1b[2J\u202e\udcff", "f", "e")])
+    for form in ("text", "github"):
+        assert "a\\u001b[2J\\u202e\\udcff" in validate.Validation("p\x9b", [stage]).render(form)

@@ -320,15 +320,10 @@ def render_csv(table: Table) -> str:
     return output.getvalue()
 
 
-def _field(value: Any) -> Any:
-    shown = (
-        ""
-        if value is None
-        else value
-        if isinstance(value, int | float) and not isinstance(value, bool)
-        else visible(cell(value))
-    )
-    formula = isinstance(shown, str) and shown.startswith(_FORMULA) and not _signed(shown)
+def _field(value: Any) -> str:
+    shown = "" if value is None else visible(cell(value))
+    number = isinstance(value, int | float)
+    formula = not number and shown.startswith(_FORMULA) and not _signed(shown)
     return f"'{shown}" if formula else shown
 
 

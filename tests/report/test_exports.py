@@ -1,10 +1,11 @@
 import csv
+import resource
 
 import pytest
 
 from evidence.errors import EvidenceError
 from evidence.report import tables
-from evidence.report.exports import export
+from evidence.report.exports import export, package_tables
 from evidence.report.tables import Table
 
 
@@ -14,7 +15,7 @@ def read(path):
 
 
 def test_every_table_sample_and_offer_leaves_with_its_own_numbers(view, tmp_path):
-    written = export(view, tmp_path / "csv")
+    written = export(package_tables(view), tmp_path / "csv")
     assert sorted(path.name for path in written) == sorted(
         [*(f"{name}.csv" for name in tables.TABLES), "samples.csv", "offers.csv"]
     )
@@ -33,17 +34,19 @@ def test_every_table_sample_and_offer_leaves_with_its_own_numbers(view, tmp_path
 
 
 def test_an_export_again_replaces_the_files(view, tmp_path):
-    first = {path: path.read_bytes() for path in export(view, tmp_path)}
-    assert {path: path.read_bytes() for path in export(view, tmp_path)} == first
+    first = {path: path.read_bytes() for path in export(package_tables(view), tmp_path)}
+    assert {path: path.read_bytes() for path in export(package_tables(view), tmp_path)} == first
 
 
 def test_a_file_in_the_way_is_refused(view, tmp_path):
     (tmp_path / "there").write_text("x")
     with pytest.raises(EvidenceError, match="expected a folder"):
-        export(view, tmp_path / "there")
+        export(package_tables(view), tmp_path / "there")
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\tx", "--context-tokens 1 -> 2"])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\tx", "--context-tokens 1 -> 2", "\uff1d1+1"]
+)
 def test_a_text_that_a_spreadsheet_would_run_stays_text(text):
     row = next(csv.reader(tables.render_csv(Table("t", ("c",), [[text]])).splitlines()[1:]))
     assert row == [f"'{text}"]
@@ -52,3 +55,31 @@ def test_a_text_that_a_spreadsheet_would_run_stays_text(text):
 @pytest.mark.parametrize("value", [-1.5, 3, "-17.33 %", "+5.00", "plain", "a -> b"])
 def test_numbers_and_plain_text_stay_as_they_are(value):
     assert tables.render_csv(Table("t", ("c",), [[value]])).splitlines()[1] == str(value)
+
+
+def test_another_s_file_is_never_replaced_and_then_nothing_is_written(view, tmp_path):
+    (tmp_path / "samples.csv").write_text("mine\n")
+    with pytest.raises(EvidenceError, match=r"samples\.csv: found a file that was not made by this command"):
+        export(package_tables(view), tmp_path)
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("samples.csv", "mine\n")]
+
+
+@pytest.mark.parametrize("folder", ["new/deep", "there"])
+def test_where_there_is_no_room_everything_stays_as_it_was(view, tmp_path, folder):
+    content = package_tables(view)
+    (tmp_path / "there").mkdir()
+    before = {one.name: one.read_bytes() for one in export(content, tmp_path / "there")}
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))
+    try:
+        with pytest.raises(EvidenceError, match="cannot be written: File too large"):
+            export(content, tmp_path / folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [one.name for one in tmp_path.iterdir()] == ["there"]
+    assert {one.name: one.read_bytes() for one in (tmp_path / "there").iterdir()} == before
+
+
+def test_controls_are_shown_and_small_numbers_stand_in_full():
+    lines = tables.render_csv(Table("t", ("c",), [["a\x1b\x00\u202e"], [2.9e-05]])).splitlines()
+    assert lines[1:] == ["a\\u001b\\u0000\\u202e", "0.000029"]

@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import tarfile
+from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ import pytest
 from benchmarks.forged_runs import Shape, forge_attempt, forge_comparison, write_campaign
 from evidence.build.package import Built, build
 from evidence.errors import EvidenceError
-from evidence.report import tables
+from evidence.report import exports, tables
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +96,7 @@ def test_a_filter_that_names_nothing_is_refused(view: tables.PackageView, wrong:
 
 
 def test_plot_data_has_a_line_a_sample(view: tables.PackageView) -> None:
-    rows = list(csv.DictReader(io.StringIO(tables.samples_csv(view))))
+    rows = list(csv.DictReader(io.StringIO(tables.render_csv(tables.sample_table(view)))))
     assert len(rows) == 252
     assert {row["comparison"] for row in rows} == {"compare-1"}
     assert sum(row["phase"] == "main" and row["ttftSeconds"] != "" for row in rows) == 144
@@ -140,3 +142,25 @@ def test_what_a_package_says_is_obeyed_by_no_terminal_and_opens_nothing_in_markd
 ) -> None:
     assert tables.words(text, form) == shown
     assert shown in tables.Table("One", ("cell",), [[text]]).render(form)
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "shown"),
+    [("1/20", "1/20", "5.00 %"), ("50001/1000000", "1/20", "5.0001 %"), ("0/1", "0/1", "0.00 %"), ("1/100000", "0/1", "0.001 %"),
+     ("31/100", "3/10", "31.00 %")],
+)  # fmt: skip
+def test_no_percentage_is_rounded_to_the_limit_that_it_misses(value: str, limit: str, shown: str) -> None:
+    assert tables.percent(Fraction(value), Fraction(limit)) == shown
+
+
+@pytest.mark.parametrize("make", [lambda view: tables.show(view, "table"), tables.matrix, exports.package_tables])
+def test_a_file_out_of_form_is_named_with_place_found_and_expected(
+    view: tables.PackageView, make: Callable[[tables.PackageView], object]
+) -> None:
+    rows = [dict(row) for row in view.files["runtime-matrix.json"]["rows"]]
+    del rows[1]["outcome"]
+    files = view.files | {"runtime-matrix.json": view.files["runtime-matrix.json"] | {"rows": rows}}
+    broken = tables.PackageView(view.path, files, view.members)
+    with pytest.raises(EvidenceError, match=r"runtime-matrix\.json#/rows/1: 'outcome' is a required") as caught:
+        make(broken)
+    assert caught.value.code == 1
