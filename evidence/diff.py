@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evidence.report.markup import visible
 from evidence.report.tables import Json, PackageView, Table, gate_table, in_form, read_package, words
 from evidence.verdict import as_json
 
@@ -31,8 +30,8 @@ def diff(old: Path, new: Path, form: str = "table") -> str:
     packed = (before.archive_sha256, after.archive_sha256)
     if form == "json":
         document = {
-            "old": {"path": visible(str(old)), "archiveSha256": packed[0], "files": len(before.members)},
-            "new": {"path": visible(str(new)), "archiveSha256": packed[1], "files": len(after.members)},
+            "old": {"path": str(old), "archiveSha256": packed[0], "files": len(before.members)},
+            "new": {"path": str(new), "archiveSha256": packed[1], "files": len(after.members)},
             "equal": equal,
             "files": files.plain(),
         } | {name: table.plain() for name, table in tables.items()}

@@ -291,7 +291,7 @@ def test_names_are_shown_and_never_obeyed_or_fatal(tmp_path: Path) -> None:
     assert "error: no\\u001b[31m\\u202e.tgz" in shown
     ran = process("diff", "\udcff", "\udcff", "--json", where=tmp_path, PYTHONIOENCODING="utf-8")
     assert ran.returncode == 2
-    assert json.loads(ran.stdout)["error"].startswith("\\udcff: ")
+    assert json.loads(ran.stdout)["error"].startswith("\udcff: ")
 
 
 def test_a_record_is_exported_too_and_one_without_its_words_is_refused(tmp_path: Path) -> None:

@@ -210,3 +210,15 @@ def test_twenty_seven_comparisons_fit_in_three_megabytes(lean, report):
 def test_the_page_holds_no_path_of_the_machine(report, package):
     page = report.read_text(encoding="utf-8")
     assert str(Path(package).parent) not in page
+
+
+def test_a_label_that_xml_cannot_hold_is_shown_in_the_drawing(recwarn):
+    drawn = Plots(Drawings()).residency(["first"], {"a\x1b[31m\x00\u202e" + "W" * 300: [True]}, "label")
+    assert "a\\u001b[31m\\u0000\\u202eWW" in drawn
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("manifest", [[], "x", 7])
+def test_a_manifest_that_is_no_object_still_gets_a_page(lean, manifest):
+    lean.files["manifest.json"] = manifest
+    assert "<h1>An evidence package</h1>" in render(Validation("p", [Stage("s", 1, 0)]), lean)
