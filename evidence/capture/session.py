@@ -129,7 +129,7 @@ async def carry_out(campaign: Campaign, name: str, kind: str, journal: Journal, 
                 journal.write("aborted", reason="RUNNER_DIED", message=hide_private(f"{type(error).__name__}: {error}"))
             raise
         with contextlib.suppress(DiskFull):
-            journal.write("run-ended", endedAt=instant(), complete=reason is None)
+            journal.write("run-ended", endedAt=instant(journal.now()), complete=reason is None)
     return CaptureResult(journal.folder, reason is None, reason, outcome, message)
 
 
@@ -157,7 +157,7 @@ class Session:
             self.journal, self.watch, self.campaign, self.case, name, self.comparison.devices, setting
         )  # fmt: skip
         run = Arm(self, topology, Recorder(self.journal, repetition, arm), name, sequence == 1)
-        run.recorder.write("arm-started", sequence=sequence, startedAt=instant())
+        run.recorder.write("arm-started", sequence=sequence, startedAt=instant(self.journal.now()))
         try:
             await self.watch.guard(run.serve())
         except SetupFailure as failure:
@@ -267,9 +267,8 @@ class Arm:
             finally:
                 with contextlib.suppress(DiskFull):
                     recorder = self.recorder
-                    recorder.write(
-                        "client", **monitor.record(), wallClockStepped=recorder.stepped, clock=recorder.clock
-                    )
+                    stepped = recorder.stepped or recorder.journal.stepped
+                    recorder.write("client", **monitor.record(), wallClockStepped=stepped, clock=recorder.clock)
         self.timeline["firstMainSeconds"] = self.recorder.since(min(exchange.started_ns for exchange in exchanges))
         self.timeline["lastMainSeconds"] = self.recorder.since(max(one.started_ns + one.total_ns for one in exchanges))
 
