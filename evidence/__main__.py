@@ -22,6 +22,8 @@ def run() -> None:
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # as Python leaves one that was closed when it began
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: PTH123, SIM115
+    for stream in (sys.stdout, sys.stderr):  # a name or a title that the locale cannot spell is shown, and ends nothing
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         main()
     finally:

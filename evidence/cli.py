@@ -233,8 +233,9 @@ def validate(archive: Path, source_root: Path | None, verify_results: bool, muta
 @click.option("--format", "form", type=TABLES, default="table", show_default=True, help="How to print it.")
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @click.option(
-    "--export", "folder", type=HERE, help="Write every table, sample and offer as CSV into this folder instead."
-)
+    "--export", "folder", type=HERE,
+    help="Write every table, sample and offer as CSV into this folder instead; its own files of before are replaced, others refused.",
+)  # fmt: skip
 @example(
     "evidence show dist/demo-evaluation.tgz --format markdown", "evidence show dist/demo-evaluation.tgz --export csv"
 )
@@ -248,15 +249,18 @@ def show(path: Path, form: str, folder: Path | None) -> None:
     from evidence.report import exports, tables
 
     record = find_record(path)
-    if record is not None and folder is None:
-        click.echo(tables.show_record(read_record(record), form))
-        return
-    view = tables.read_package(path)
-    if folder is None:
-        click.echo(tables.show(view, form))
-    else:
-        for written in exports.export(view, folder):
+    if folder is not None:
+        content = (
+            exports.package_tables(tables.read_package(path))
+            if record is None
+            else tables.record_tables(read_record(record))
+        )
+        for written in exports.export(content, folder):
             click.echo(written)
+    elif record is None:
+        click.echo(tables.show(tables.read_package(path), form))
+    else:
+        click.echo(tables.show_record(read_record(record), form))
 
 
 @main.command()
@@ -404,6 +408,6 @@ def _finish(validation: Any, form: str) -> None:
 
 
 def _print_json(value: Any) -> None:
-    from evidence import records
+    from evidence.verdict import as_json
 
-    click.echo(records.to_bytes(value), nl=False)
+    click.echo(as_json(value))

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evidence import records
-from evidence.report.tables import Json, PackageView, Table, gate_table, read_package
+from evidence.report.markup import visible
+from evidence.report.tables import Json, PackageView, Table, gate_table, in_form, read_package, words
+from evidence.verdict import as_json
 
 Rows = Mapping[str, Mapping[str, Any]]
 """id -> what is said of it."""
@@ -30,14 +31,14 @@ def diff(old: Path, new: Path, form: str = "table") -> str:
     packed = (before.archive_sha256, after.archive_sha256)
     if form == "json":
         document = {
-            "old": {"path": str(old), "archiveSha256": packed[0], "files": len(before.members)},
-            "new": {"path": str(new), "archiveSha256": packed[1], "files": len(after.members)},
+            "old": {"path": visible(str(old)), "archiveSha256": packed[0], "files": len(before.members)},
+            "new": {"path": visible(str(new)), "archiveSha256": packed[1], "files": len(after.members)},
             "equal": equal,
             "files": files.plain(),
         } | {name: table.plain() for name, table in tables.items()}
-        return records.to_bytes(document).decode().rstrip("\n")
+        return as_json(document)
     heading = "# " if form == "markdown" else ""
-    lines = [f"{heading}{old} \u2192 {new}", ""]
+    lines = [f"{heading}{words(old, form)} \u2192 {words(new, form)}", ""]
     if equal:
         packing = "" if None in packed or packed[0] == packed[1] else "; only the compression of the archives differs"
         return "\n".join([*lines, f"equal: all {len(after.members)} files have the same digests{packing}"])
@@ -47,6 +48,7 @@ def diff(old: Path, new: Path, form: str = "table") -> str:
     )
 
 
+@in_form
 def compare(before: PackageView, after: PackageView) -> dict[str, Table]:
     """The tables of changes by name; a table without rows says that nothing of its kind changed."""
     parts: dict[str, tuple[str, Callable[[PackageView], Rows]]] = {
@@ -79,9 +81,10 @@ def _changes(old: Rows, new: Rows) -> Iterator[list[Any]]:
                     yield [name, key, *(_plain(side) for side in sides)]
 
 
-def _brief(facts: Mapping[str, Any]) -> str:
-    """The first thing that is said of a row, which is the one that matters most."""
-    return str(_plain(next(iter(facts.values()), "")))
+def _brief(facts: Mapping[str, Any]) -> str | None:
+    """The first thing that is known of a row, which is the one that matters most."""
+    known = next((value for value in facts.values() if value is not None), None)
+    return None if known is None else str(_plain(known))
 
 
 def _plain(value: Any) -> Any:
@@ -166,7 +169,7 @@ def moved_gates(before: PackageView, after: PackageView) -> Table:
         sides = [one.get(key) for one in (old, new)]
         if sides[0] != sides[1]:
             # relative, margin, holds of each side
-            flat = [value for side in sides for value in (side[2:] if side else (None, None, None))]
+            flat = [value for side in sides for value in (side or (None, None, None))]
             flipped = None not in sides and flat[2] != flat[5]
             rows.append([*key, *flat, flipped])
     columns = ("comparison", "gate", "repetition", "device", "old relative", "old margin", "old holds", "new relative",
@@ -176,7 +179,7 @@ def moved_gates(before: PackageView, after: PackageView) -> Table:
 
 def _gates(view: PackageView) -> dict[tuple[Any, ...], tuple[Any, ...]]:
     table = gate_table(view)
-    places = [table.columns.index(name) for name in ("baseline", "candidate", "relative", "margin", "holds")]
+    places = [table.columns.index(name) for name in ("relative", "margin", "holds")]
     return {tuple(row[:4]): tuple(row[place] for place in places) for row in table.rows}
 
 

@@ -20,6 +20,8 @@ from typing import Any, NoReturn
 import click
 
 from evidence.errors import EvidenceError
+from evidence.report.markup import visible
+from evidence.verdict import refused
 
 EXIT_CODES: Mapping[int, str] = {
     0: "done; verified",
@@ -28,6 +30,7 @@ EXIT_CODES: Mapping[int, str] = {
     3: "a mutation control survived: the verifier is blind",
     4: "capture ended incomplete; its run folder says why",
     130: "interrupted",
+    141: "nobody was left to read the output",
 }
 EXITS = "\b\nExit codes:\n" + "\n".join(f"  {code:<3}  {meaning}" for code, meaning in EXIT_CODES.items())
 
@@ -52,7 +55,7 @@ def _complain(message: str, hint: str, color: bool | None) -> None:
     for word, colour, text in (("error:", "red", message), ("hint:", "cyan", hint)):
         if text:
             click.secho(word, fg=colour, err=True, nl=False, color=color)
-            click.echo(f" {near(text)}", err=True)
+            click.echo(f" {visible(near(text))}", err=True)
 
 
 def example(*lines: str) -> Callable[[Any], Any]:
@@ -94,7 +97,7 @@ def _tell(context: click.Context, option: click.Parameter, value: bool) -> None:
 
 class _Since(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return near(f"{record.relativeCreated / 1000:8.3f} s  {record.getMessage()}")
+        return visible(near(f"{record.relativeCreated / 1000:8.3f} s  {record.getMessage()}"))
 
 
 class Command(click.Command):
@@ -108,6 +111,12 @@ class Command(click.Command):
             click.Option(["-v", "--verbose"], is_flag=True, expose_value=False, callback=_tell,
                          help="Say on standard error what is being done, and when."),
         ]  # fmt: skip
+
+    def invoke(self, context: click.Context) -> Any:
+        """Runs it, and remembers whether a program reads the answer."""
+        form = "json" if context.params.get("as_json") else context.params.get("form")
+        context.find_root().meta["evidence.form"] = form
+        return super().invoke(context)
 
 
 class Group(click.Group):
@@ -146,17 +155,22 @@ class Group(click.Group):
         try:
             return super().invoke(context)
         except (EvidenceError, OSError, KeyboardInterrupt) as error:
-            end(error, f"{context.command_path} {context.invoked_subcommand}")
+            command = f"{context.command_path} {context.invoked_subcommand}"
+            end(error, command, form=context.find_root().meta.get("evidence.form"))
 
 
-def end(error: EvidenceError | OSError | KeyboardInterrupt, command: str) -> NoReturn:
-    """Ends the process; the only place where an error becomes words and a code. `command` is whole: `evidence verify`."""
+def end(error: EvidenceError | OSError | KeyboardInterrupt, command: str, *, form: str | None = None) -> NoReturn:
+    """Ends the process; the only place where an error becomes words and a code. `command` is whole: `evidence verify`.
+
+    Who asked for JSON or annotations gets the error also as such, in place of an answer.
+    """
     if isinstance(error, EvidenceError):
-        complain(error.message, error.hint or f"see `{command} --help`")
-        sys.exit(error.code)
+        hint = error.hint or f"see `{command} --help`"
+        complain(error.message, hint)
+        _finish(error.message, hint, error.code, form)
     if isinstance(error, BrokenPipeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        _drop_output()
+        sys.exit(141)  # as a shell tells of one that SIGPIPE ended: the verdict is none of 0 and 1
     if isinstance(error, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(130)
@@ -164,10 +178,25 @@ def end(error: EvidenceError | OSError | KeyboardInterrupt, command: str) -> NoR
     if name is None and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT, errno.EBADF):
         complain(f"the output: cannot be written: {why}", "write it where there is room")
         with contextlib.suppress(OSError):  # what could not be written is not tried again at the end
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    else:
-        complain(f"{'input' if name is None else os.fsdecode(name)}: {why}", "check that it is there and may be used")
-    sys.exit(2)
+            _drop_output()
+        sys.exit(2)
+    message, hint = f"{'input' if name is None else os.fsdecode(name)}: {why}", "check that it is there and may be used"
+    complain(message, hint)
+    _finish(message, hint, 2, form)
+
+
+def _finish(message: str, hint: str, code: int, form: str | None) -> NoReturn:
+    answer = refused(message, hint, code, form)
+    if answer is not None:
+        try:
+            click.echo(answer)
+        except OSError:
+            _drop_output()
+    sys.exit(code)
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _plain(sentence: str) -> str:

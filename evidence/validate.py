@@ -232,7 +232,7 @@ def _retained(root: Path, archive: str, reading: reader.Reading) -> Stage:
         wanted=lambda name: name.endswith((b"package/README.md", b"package/SHA256SUMS")),
     )
     required = {name for name in reading.members if layout.is_retained(name)}
-    stage = Stage("retained", len(required | set(kept.members)), findings=as_findings(kept.findings))
+    stage = Stage("retained", len(required | set(kept.members)), findings=as_findings(kept.findings), where=str(root))
     if not kept.complete:
         return stage
     for name in sorted(required | set(kept.members)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import Any, NamedTuple
 
 from evidence.errors import EvidenceError
@@ -30,6 +32,7 @@ class Stage:
         findings: list[Finding] | None = None,
         note: str = "",
         status: int = 0,
+        where: str = "",
     ) -> None:
         self.name = name
         self.expected = expected
@@ -37,6 +40,7 @@ class Stage:
         self.findings = [] if findings is None else findings
         self.note = note
         self.status = status
+        self.where = where  # the folder that it speaks of, where that is not the package
 
     @property
     def exit_code(self) -> int:
@@ -82,6 +86,13 @@ class Validation:
         return {"text": _text, "json": _json, "junit": _junit, "github": _github}[form](self)
 
 
+def refused(message: str, hint: str, code: int, form: str | None) -> str | None:
+    """What a program reads that asked for `json` or `github` and gets an error in place of an answer; None in other forms."""
+    if form == "json":
+        return as_json({"error": message, "exitCode": code, "hint": hint})
+    return f"::error::{_escape(message)}" if form == "github" else None
+
+
 def _counts(stage: Stage) -> str:
     return f"{stage.verified} of {stage.expected}" + (f", {stage.note}" if stage.note else "")
 
@@ -104,12 +115,17 @@ def _text(validation: Validation) -> str:
                 expected = f", expected {row['expected']}" if row["expected"] else ""
                 lines.append(f"  {row['verdict']}: {row['verifier']}: {row['mutation']}: {observed}{expected}")
     lines.append(f"{validation.path}: {validation.verdict}")
-    return "\n".join(lines)
+    return _shown("\n".join(lines))
+
+
+def as_json(content: Any) -> str:
+    """One JSON document without a final newline; in ASCII, so that no terminal obeys it and no encoding fails at it."""
+    import json
+
+    return json.dumps(content, indent=2, sort_keys=True)
 
 
 def _json(validation: Validation) -> str:
-    import json
-
     document = {
         "path": validation.path,
         "verdict": validation.verdict,
@@ -123,7 +139,7 @@ def _json(validation: Validation) -> str:
         "findings": [finding._asdict() | {"stage": stage.name} for stage in validation.stages for finding in stage.findings],
         "mutations": validation.mutations,
     }  # fmt: skip
-    return json.dumps(document, indent=2, sort_keys=True)
+    return as_json(document)
 
 
 def _junit(validation: Validation) -> str:
@@ -158,19 +174,46 @@ def _attribute(text: str) -> str:
 
 
 def _github(validation: Validation) -> str:
-    lines = []
-    for stage in validation.stages:
-        for finding in stage.findings:
-            text = f"{finding.code} {finding.place}: {finding.found}, expected {finding.expected}"
-            lines.append(f"::error title={_escape(stage.name, ',:')}::{_escape(text)}")
-        if stage.exit_code and not stage.findings:
-            lines.append(f"::error title={_escape(stage.name, ',:')}::{_escape(_counts(stage))}")
+    """The verdict first: of a step's annotations GitHub shows the first ten."""
     word = "notice" if validation.exit_code == 0 else "error"
-    return "\n".join([*lines, f"::{word}::{_escape(f'{validation.path}: {validation.verdict}')}"])
+    lines = [_command(word, validation.path, "", "", f"{validation.path}: {validation.verdict}")]
+    for stage in validation.stages:
+        where = stage.where or validation.path
+        lines += [_command("error", where, one.place, stage.name, str(one)) for one in stage.findings]
+        if stage.exit_code and not stage.findings:
+            lines.append(_command("error", where, "", stage.name, _counts(stage)))
+    return "\n".join(lines)
+
+
+def _command(word: str, where: str, place: str, title: str, text: str) -> str:
+    """An annotation at the file of the repository that `place` names, below or beside `where`; else at `where` itself."""
+    name = re.split("[#:]", place)[0]
+    beside = name.startswith(os.path.basename(where).removesuffix(".tgz"))  # noqa: PTH119
+    below = [os.path.join(where, name), *([os.path.join(os.path.dirname(where), name)] if beside else [])]  # noqa: PTH118, PTH120
+    file = next((one for one in below if os.path.isfile(one)), where)  # noqa: PTH113  # a name may be too long to ask with pathlib
+    line = re.search(r": line (\d+)", place) if file != where else None
+    near = os.path.relpath(file, os.environ.get("GITHUB_WORKSPACE") or ".")
+    facts = {
+        "file": file if near.startswith("..") else near,
+        "line": line[1] if line else "",
+        "title": title,
+    }
+    said = ",".join(f"{key}={_escape(value, ',:')}" for key, value in facts.items() if value)
+    return f"::{word} {said}::{_escape(text)}"
+
+
+def _shown(text: str) -> str:
+    """Text that no terminal obeys; what needs no change does not load what would change it."""
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    from evidence.report.markup import visible
+
+    return visible(text)
 
 
 def _escape(text: str, more: str = "") -> str:
     """The percent form of GitHub's workflow commands."""
+    text = _shown(text)
     for one in "%\r\n" + more:
         text = text.replace(one, f"%{ord(one):02X}")
     return text

@@ -153,6 +153,8 @@ def find_record(path: Path) -> Path | None:
 
 def read_record(path: Path) -> dict[str, Any]:
     """A record file. Raises EvidenceError for what has no rows; whether it is true is for verify-lifecycle.py to say."""
+    from evidence.report.tables import record_tables
+
     hint = f"`python3 verifiers/verify-lifecycle.py {path}` says all that is wrong with it"
     content = read_input(path, "a lifecycle record", "name a record file, or the folder that holds record.json")
     try:
@@ -162,8 +164,8 @@ def read_record(path: Path) -> dict[str, Any]:
     try:
         if not isinstance(record, dict):
             raise TypeError("no object")
-        timeline(record)
-        measurements(record)
+        record_tables(record)
+        _ = [record[key] for key in ("title", "measured_on", "scope")]
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         said = f"nothing at {error}" if isinstance(error, KeyError) else str(error)
         raise EvidenceError(f"{path}: found {said}, expected a lifecycle record", hint, code=1) from None
@@ -174,4 +176,7 @@ def render_timeline(record: Mapping[str, Any]) -> str:
     """The rows as a plain table."""
     from tabulate import tabulate
 
-    return tabulate(timeline(record), headers=HEADINGS, disable_numparse=True)
+    from evidence.report.tables import words
+
+    rows = [[words(text, "table") for text in row] for row in timeline(record)]
+    return tabulate(rows, headers=HEADINGS, disable_numparse=True)

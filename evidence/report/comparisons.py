@@ -93,11 +93,9 @@ def _worst(gate: Json) -> str:
     values = [Fraction(row["relative"]) for row in gate["rows"] if row["relative"] is not None]
     if not values:
         return f"{gate['gate']} could not be computed"
-    limit = tables.LIMITS[gate["gate"]]
-    most = gate["gate"] in tables.AT_MOST
-    worst = float((max if most else min)(values) * 100)
-    wanted = "above 0 %" if not limit else f"{'at most' if most else 'at least'} {int(limit * 100)} %"
-    return f"{gate['gate']} {worst:.2f} %, asked: {wanted}"
+    worst = (max if gate["gate"] in tables.AT_MOST else min)(values)
+    shown = tables.percent(worst, tables.LIMITS[gate["gate"]])
+    return f"{gate['gate']} {shown}, asked: {tables.asked(gate['gate'])}"
 
 
 def gates(plots: Plots, entry: Json) -> Markup:

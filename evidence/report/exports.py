@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 
 from evidence.errors import EvidenceError
@@ -12,41 +13,55 @@ from evidence.report import tables
 from evidence.report.tables import PackageView, Table
 
 
-def export(view: PackageView, folder: Path) -> list[Path]:
-    """Write one CSV file a table, all samples and all offers into `folder`, which is made if need be; return them.
+@tables.in_form
+def package_tables(view: PackageView) -> dict[str, Table]:
+    """Every table of a package, all its samples and all offers of what did not finish, by name."""
+    shown = {name: build(view) for name, build in tables.TABLES.items()}
+    return shown | {"samples": tables.sample_table(view), "offers": offer_table(view)}
 
-    Raises EvidenceError where `folder` is a file; each file is there whole or not at all.
+
+def export(content: Mapping[str, Table], folder: Path) -> list[Path]:
+    """Write each table as `<name>.csv` into `folder`, which is made if need be; return the files, in the same order.
+
+    A file that this command made, by its first line, is replaced. Raises EvidenceError where another one has such a
+    name, where `folder` is a file, or where it cannot be written; then no file was touched.
     """
-    contents = dict(_contents(view))
     if folder.exists() and not folder.is_dir():
-        raise EvidenceError(f"{folder}: a file, expected a folder for the CSV files")
+        raise EvidenceError(
+            f"{folder}: a file, expected a folder for the CSV files", "name another folder with --export"
+        )
+    texts = {f"{name}.csv": tables.render_csv(table) for name, table in content.items()}
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
+        for name, text in texts.items():
+            _refuse_another(folder / name, text)
         folder.mkdir(parents=True, exist_ok=True)
-        return [_put(folder / name, content) for name, content in contents.items()]
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".export.") as aside:
+            for name, text in texts.items():
+                (Path(aside) / name).write_text(text, encoding="utf-8", newline="")
+            return [(Path(aside) / name).replace(folder / name) for name in texts]
     except OSError as error:
+        for one in made:
+            with contextlib.suppress(OSError):
+                one.rmdir()
         raise EvidenceError(
             f"{folder}: cannot be written: {error.strerror}, expected a writable folder with room",
             "name another folder with --export",
         ) from None
 
 
-def _put(target: Path, content: str) -> Path:
-    handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(content)
-        Path(scratch).chmod(0o644)
-        return Path(scratch).replace(target)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
-
-
-def _contents(view: PackageView) -> Iterator[tuple[str, str]]:
-    for name, build in tables.TABLES.items():
-        yield f"{name}.csv", tables.render_csv(build(view))
-    yield "samples.csv", tables.samples_csv(view)
-    yield "offers.csv", tables.render_csv(offer_table(view))
+def _refuse_another(target: Path, text: str) -> None:
+    if not os.path.lexists(target):
+        return
+    head = text.partition("\n")[0].encode()
+    if not target.is_symlink() and target.is_file():
+        with target.open("rb") as file:
+            if file.readline(len(head) + 2).rstrip() == head:
+                return
+    raise EvidenceError(
+        f"{target}: found a file that was not made by this command, expected none or its own",
+        "move it away, or name another folder with --export",
+    )
 
 
 def offer_table(view: PackageView) -> Table:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from evidence.errors import EvidenceError
+from evidence.report import tables
 from evidence.report.markup import Markup, element
 from evidence.report.tables import Json, PackageView
 
-# What reading a file that is not in its form can raise; anything else is a fault of this program and is not hidden.
-MALFORMED = (EvidenceError, KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError)
+MALFORMED = (EvidenceError, *tables.MALFORMED)
 
 
 def guarded(title: str, make: Callable[[], Markup]) -> Markup:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from matplotlib.figure import Figure
 
 from evidence.report.drawing import COLOURS as C
 from evidence.report.drawing import Drawings
-from evidence.report.markup import Markup
+from evidence.report.markup import Markup, visible
 
 WIDE, NARROW = 9.6, 4.7
 _MARKS = {"A": "o", "B": "^"}
@@ -304,8 +305,12 @@ class Plots:
 
     def _take(self, figure: Any, label: str, stem: str, titles: Mapping[str, Sequence[str]] | None = None) -> Markup:
         output = io.BytesIO()
-        figure.savefig(output, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-        return self.drawings.take(output.getvalue(), label, titles or {}, stem)
+        with warnings.catch_warnings():  # text stays text, so that no font of this machine has to have it
+            warnings.filterwarnings("ignore", "Glyph ")
+            figure.savefig(output, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        # Labels come from a package, and the library writes them as they are, also what XML cannot hold.
+        svg = visible(output.getvalue().decode()).encode()
+        return self.drawings.take(svg, label, titles or {}, stem)
 
 
 def _axes(
@@ -323,8 +328,8 @@ def _axes(
 
 
 def _room(labels: Sequence[str]) -> float:
-    """Inches that the longest label takes, with its tick."""
-    return 0.25 + 0.073 * max((len(label) for label in labels), default=0)
+    """Inches that the longest label takes, with its tick; half the drawing at most, so that a plot is left beside it."""
+    return min(0.25 + 0.073 * max((len(label) for label in labels), default=0), WIDE / 2)
 
 
 def _apart(values: Sequence[float], least: float) -> list[float]:

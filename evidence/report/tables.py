@@ -7,14 +7,16 @@ and margins are exact fractions until they are rounded for the eye.
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from tabulate import tabulate
 
@@ -25,9 +27,22 @@ from evidence.archive.strictjson import parse
 from evidence.errors import EvidenceError
 from evidence.lifecycle import timeline
 from evidence.report.markup import visible
+from evidence.verdict import as_json
 
 Json = dict[str, Any]
 _MARKUP = re.compile(r"[\\`|<>\[\]&]")
+_FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\n",
+    "\uff1d",
+    "\uff0b",
+    "\uff0d",
+    "\uff20",
+)  # the last four are the full-width ones
 LIMITS = {
     "token-volume": Fraction(1, 20),
     "memory-reduction": Fraction(3, 10),
@@ -38,6 +53,12 @@ LIMITS = {
 AT_MOST = ("token-volume", "latency-regression")
 _NAMES = ("manifest.json", "runtime-matrix.json", "model-identities.json", "recipes.json")
 _FILES = ("comparison.json", "decision.json", "samples.json", "snapshots.json", "offers.json", "attempt.json")
+
+
+# What reading a file that is not in its form can raise; anything else is a fault of this program and is not hidden.
+MALFORMED = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError)
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 @dataclass
@@ -116,6 +137,35 @@ def read_package(path: Path) -> PackageView:
     return view
 
 
+def in_form(make: Callable[_P, _T]) -> Callable[_P, _T]:
+    """What is made of packages, or EvidenceError with the first thing that is out of form in a file of theirs."""
+
+    @functools.wraps(make)
+    def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        try:
+            return make(*args, **kwargs)
+        except MALFORMED as error:
+            views = [one for one in (*args, *kwargs.values()) if isinstance(one, PackageView)]
+            raise next((found for view in views for found in _faults(view)), _misread(views[0], error)) from None
+
+    return guarded
+
+
+def _faults(view: PackageView) -> Iterator[EvidenceError]:
+    from evidence.examining import faults  # here: it is there for what is wrong
+
+    for name, content in view.files.items():
+        for fault in faults(name, records.to_bytes(content)):
+            yield _misread(view, fault)
+
+
+def _misread(view: PackageView, why: object) -> EvidenceError:
+    said = f"files that do not fit together ({why!r})" if isinstance(why, Exception) else why
+    return EvidenceError(
+        f"{view.path}: {said}", f"`evidence verify {view.path}` says all that is wrong with it", code=1
+    )
+
+
 def _wanted(name: bytes) -> bool:
     below = name.decode("ascii", "replace").partition("/")[2]
     parts = below.split("/")
@@ -152,11 +202,13 @@ class Table:
 
 
 def cell(value: Any) -> str:
-    """A value as it stands in every table: `-` for what is not known, yes and no, lists with commas."""
+    """A value as it stands in every table: `-` for what is not known, yes and no, lists with commas, numbers in full."""
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, float):
+        return format(Decimal(repr(value)), "f")
     if isinstance(value, list | tuple):
         return ", ".join(str(item) for item in value) or "-"
     return str(value)
@@ -168,23 +220,22 @@ def words(text: object, form: str) -> str:
     return _MARKUP.sub(r"\\\g<0>", line) if form == "markdown" else line
 
 
+@in_form
 def show(view: PackageView, format: str) -> str:
     """Everything of the package as `table`, `markdown` or `json`."""
-    names = [*TABLES, "lifecycle", "lifecycleMeasurements"]
-    tables = [*(build(view) for build in TABLES.values()), lifecycle_table(view), lifecycle_figures(view)]
+    tables = {name: build(view) for name, build in TABLES.items()}
     manifest = view.one("manifest.json")
     if format == "json":
         head = {key: manifest[key] for key in ("campaign", "title", "status", "synthetic", "statement", "counts")}
-        content = head | {name: table.plain() for name, table in zip(names, tables, strict=True)}
-        return records.to_bytes(content).decode().rstrip("\n")
+        return as_json(head | {name: table.plain() for name, table in tables.items()})
     heading = "# " if format == "markdown" else ""
     head_lines = [heading + words(manifest["title"], format), "", words(manifest["statement"], format), ""]
-    return "\n".join([*head_lines, *(table.render(format) for table in tables)]).rstrip("\n")
+    return "\n".join([*head_lines, *(table.render(format) for table in tables.values())]).rstrip("\n")
 
 
-def show_record(record: Json, format: str) -> str:
-    """A lifecycle record that stands alone, as `table`, `markdown` or `json`."""
-    parts = {
+def record_tables(record: Json) -> dict[str, Table]:
+    """The tables of a lifecycle record that stands alone, by name."""
+    return {
         "claims": Table(
             "Claims", ("experiment", "claim"), [[one["id"], one["claim"]] for one in record["experiments"]]
         ),
@@ -196,16 +247,21 @@ def show_record(record: Json, format: str) -> str:
             [[one["id"], text] for one in record["experiments"] for text in one["limitations"]],
         ),
     }
+
+
+def show_record(record: Json, format: str) -> str:
+    """A lifecycle record that stands alone, as `table`, `markdown` or `json`."""
+    parts = record_tables(record)
     if format == "json":
         head = {key: record[key] for key in ("title", "measured_on", "scope")}
-        content = head | {name: table.plain() for name, table in parts.items()}
-        return records.to_bytes(content).decode().rstrip("\n")
+        return as_json(head | {name: table.plain() for name, table in parts.items()})
     title = ("# " if format == "markdown" else "") + words(record["title"], format)
     return "\n".join(
         [title, "", words(record["scope"], format), "", *(one.render(format) for one in parts.values())]
     ).rstrip("\n")
 
 
+@in_form
 def matrix(
     view: PackageView,
     profile: str | None = None,
@@ -232,13 +288,13 @@ def matrix(
         rows = [row for row in rows if row[place] == value]
     kept = Table(table.title, table.columns, rows)
     if format == "json":
-        return records.to_bytes({"rows": kept.plain()}).decode().rstrip("\n")
+        return as_json({"rows": kept.plain()})
     if format == "csv":
         return render_csv(kept).rstrip("\n")
     return kept.render(format).rstrip("\n")
 
 
-def samples_csv(view: PackageView) -> str:
+def sample_table(view: PackageView) -> Table:
     """What the plots are drawn from: one line a sample of every complete comparison."""
     columns = (
         "comparison", "offer", "repetition", "arm", "phase", "worker", "classification", "startedSeconds", "ttftSeconds",
@@ -249,11 +305,14 @@ def samples_csv(view: PackageView) -> str:
         for entry in view.comparisons
         for sample in view.one(f"{entry['folder']}/samples.json")["samples"]
     ]
-    return render_csv(Table("Samples", columns, rows))
+    return Table("Samples", columns, rows)
 
 
 def render_csv(table: Table) -> str:
-    """The table as CSV. A text that a spreadsheet would run as a formula gets a quote before it; numbers stay as they are."""
+    """The table as CSV. A text that a spreadsheet would run as a formula gets a quote before it; numbers stay as they are.
+
+    Controls are shown and not obeyed, as in every table.
+    """
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\n")
     writer.writerow(table.columns)
@@ -267,9 +326,9 @@ def _field(value: Any) -> Any:
         if value is None
         else value
         if isinstance(value, int | float) and not isinstance(value, bool)
-        else cell(value)
+        else visible(cell(value))
     )
-    formula = isinstance(shown, str) and shown.startswith(("=", "+", "-", "@", "\t", "\r")) and not _signed(shown)
+    formula = isinstance(shown, str) and shown.startswith(_FORMULA) and not _signed(shown)
     return f"'{shown}" if formula else shown
 
 
@@ -337,7 +396,7 @@ def gate_table(view: PackageView) -> Table:
                         row["device"],
                         row["baseline"],
                         row["candidate"],
-                        _percent(row["relative"]),
+                        row["relative"] and percent(Fraction(row["relative"]), LIMITS[gate["gate"]]),
                         limit,
                         margin,
                         row["holds"],
@@ -349,16 +408,24 @@ def gate_table(view: PackageView) -> Table:
 def _margin(gate: str, relative: str | None) -> tuple[str, str | None]:
     """The limit in words, and by how many percentage points the value holds (+) or misses (-) it."""
     limit = LIMITS[gate]
-    words = "above 0 %" if not limit else f"{'at most' if gate in AT_MOST else 'at least'} {int(limit * 100)} %"
     if relative is None:
-        return words, None
+        return asked(gate), None
     value = Fraction(relative)
-    points = (limit - value if gate in AT_MOST else value - limit) * 100
-    return words, f"{float(points):+.2f}"
+    points = limit - value if gate in AT_MOST else value - limit
+    return asked(gate), percent(points, Fraction(0), "+").removesuffix(" %")
 
 
-def _percent(relative: str | None) -> str | None:
-    return None if relative is None else f"{float(Fraction(relative) * 100):.2f} %"
+def asked(gate: str) -> str:
+    """The limit of a gate in words."""
+    limit = LIMITS[gate]
+    return "above 0 %" if not limit else f"{'at most' if gate in AT_MOST else 'at least'} {int(limit * 100)} %"
+
+
+def percent(value: Fraction, limit: Fraction, sign: str = "-") -> str:
+    """The value with two digits, or with as many as it takes not to look like the limit that it misses or holds."""
+    points, edge = float(value * 100), float(limit * 100)
+    digits = next((digits for digits in range(2, 12) if value == limit or round(points, digits) != edge), 12)
+    return f"{points:{sign}.{digits}f} %"
 
 
 def decision_table(view: PackageView) -> Table:
@@ -432,4 +499,6 @@ TABLES: dict[str, Callable[[PackageView], Table]] = {
     "decisions": decision_table,
     "incomplete": incomplete_table,
     "attempts": attempt_table,
+    "lifecycle": lifecycle_table,
+    "lifecycleMeasurements": lifecycle_figures,
 }

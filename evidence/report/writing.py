@@ -50,10 +50,19 @@ def write_report(path: Path, output: Path, *, mutation_control: str | None = Non
             "it changed meanwhile; try again",
         )
     if output.suffix == ".html":
-        _put(output, page.render(validation, view, quiet=quiet))
+        text, drawings = page.render(validation, view, quiet=quiet), None
     else:
         text, drawings = sheet.render(validation, view, folder.name, quiet=quiet)
-        _put_with_drawings(output, folder, text, drawings)
+    try:
+        if drawings is None:
+            _put(output, text)
+        else:
+            _put_with_drawings(output, folder, text, drawings)
+    except OSError as error:
+        raise EvidenceError(
+            f"{output}: cannot be written: {error.strerror}, expected a writable folder with room",
+            "name another place with --output",
+        ) from None
     return validation
 
 
