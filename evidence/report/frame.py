@@ -36,5 +36,6 @@ def nothing() -> Markup:
 
 def title(view: PackageView | None) -> str:
     """The package's own title, if it can be read."""
-    found = None if view is None else view.files["manifest.json"].get("title")
+    manifest: object = None if view is None else view.files["manifest.json"]
+    found = manifest.get("title") if isinstance(manifest, dict) else None
     return found if isinstance(found, str) else "An evidence package"

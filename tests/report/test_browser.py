@@ -49,7 +49,7 @@ def test_the_numbers_are_those_of_show(browser, report, package):
     for name in tables.TABLES:
         columns = tables.TABLES[name](tables.read_package(package)).columns
         expected = [[tables.cell(row[column]) for column in columns] for row in said[name]]
-        assert expected
+        assert expected or name.startswith("lifecycle"), name  # this package has no record
         assert sorted(browser.value(ROWS.replace("NAME", name))) == sorted(expected), name
 
 

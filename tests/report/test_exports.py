@@ -4,7 +4,7 @@ import pytest
 
 from evidence.errors import EvidenceError
 from evidence.report import tables
-from evidence.report.exports import export
+from evidence.report.exports import export, package_tables
 from evidence.report.tables import Table
 
 
@@ -14,7 +14,7 @@ def read(path):
 
 
 def test_every_table_sample_and_offer_leaves_with_its_own_numbers(view, tmp_path):
-    written = export(view, tmp_path / "csv")
+    written = export(package_tables(view), tmp_path / "csv")
     assert sorted(path.name for path in written) == sorted(
         [*(f"{name}.csv" for name in tables.TABLES), "samples.csv", "offers.csv"]
     )
@@ -33,14 +33,24 @@ def test_every_table_sample_and_offer_leaves_with_its_own_numbers(view, tmp_path
 
 
 def test_an_export_again_replaces_the_files(view, tmp_path):
-    first = {path: path.read_bytes() for path in export(view, tmp_path)}
-    assert {path: path.read_bytes() for path in export(view, tmp_path)} == first
+    first = {path: path.read_bytes() for path in export(package_tables(view), tmp_path)}
+    assert {path: path.read_bytes() for path in export(package_tables(view), tmp_path)} == first
+
+
+def test_a_file_that_is_not_its_own_is_left_alone_and_so_are_the_others(view, tmp_path):
+    export(package_tables(view), tmp_path)
+    (tmp_path / "offers.csv").write_text("mine\n")
+    (tmp_path / "samples.csv").write_text((tmp_path / "samples.csv").read_text().splitlines()[0] + "\nold\n")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(EvidenceError, match=r"offers\.csv: found a file that was not made by this command"):
+        export(package_tables(view), tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_a_file_in_the_way_is_refused(view, tmp_path):
     (tmp_path / "there").write_text("x")
     with pytest.raises(EvidenceError, match="expected a folder"):
-        export(view, tmp_path / "there")
+        export(package_tables(view), tmp_path / "there")
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\tx", "--context-tokens 1 -> 2"])

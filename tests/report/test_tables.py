@@ -94,7 +94,7 @@ def test_a_filter_that_names_nothing_is_refused(view: tables.PackageView, wrong:
 
 
 def test_plot_data_has_a_line_a_sample(view: tables.PackageView) -> None:
-    rows = list(csv.DictReader(io.StringIO(tables.samples_csv(view))))
+    rows = list(csv.DictReader(io.StringIO(tables.render_csv(tables.sample_table(view)))))
     assert len(rows) == 252
     assert {row["comparison"] for row in rows} == {"compare-1"}
     assert sum(row["phase"] == "main" and row["ttftSeconds"] != "" for row in rows) == 144
