@@ -469,7 +469,7 @@ def test_llama_serves_under_its_settings(tmp_path: Path, own_model: Path) -> Non
         return int(used)
 
     def own(context: str) -> Spec:
-        return llama("--ctx-size", context)._replace(model=str(own_model))
+        return replace(llama("--ctx-size", context), model=str(own_model))
 
     small = with_engine(own("2048"), use, tmp_path / "log", setting=("--parallel", "4"))
     large = with_engine(own("8192"), use, tmp_path / "log2", setting=("--parallel", "4"))
