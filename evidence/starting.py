@@ -144,8 +144,8 @@ def lacking(campaign: Campaign, comparison: Comparison) -> Iterator[str]:
         refuse_unsupported(spec.adapter, needs, (*spec.arguments, *case.arguments, comparison.argument))
     except EvidenceError as error:
         yield error.message
-    if comparison.kind == "memory" and spec.snapshot == "none":
-        yield f"engine {spec.id} takes no snapshot, expected one for a memory comparison"
+    if spec.snapshot == "none":
+        yield f"engine {spec.id} takes no snapshot, expected one for a comparison"
     usage = (request.get("stream_options") or {}).get("include_usage") is True
     if not usage and "usage-option" not in adapter.lacks:
         yield 'the body does not ask for usage, expected "stream_options": {"include_usage": true}: tokens would be unknown'

@@ -9,6 +9,7 @@ Streams are read from the few events that `thinning` leaves of them, where it pr
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NamedTuple
 
 import orjson
@@ -19,6 +20,13 @@ Json = dict[str, Any]
 
 # A number that no body holds parts the events in one call of the parser; see `read_objects`.
 _FENCE = b"918273645546372819"
+
+# A character outside the first plane is two escapes, and servers that count in UTF-16 cut between them: a half alone is text as
+# well, which JSON can write and this parser does not read.
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+_ANY = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
 
 
 class Reading(NamedTuple):
@@ -70,6 +78,8 @@ def classify(transport: str, status: int | None, request: RequestShape, body: by
         return Reading(early[transport])
     if status is None or not 200 <= status <= 299:
         return Reading("HTTP_ERROR")
+    if _HALF.search(body):
+        body = _ANY.sub(lambda found: b"\\ufffd" if found[1] else found[0], body)
     try:
         if request.stream:
             return _stream(body, request.kind, owes_done)

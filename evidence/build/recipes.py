@@ -69,6 +69,9 @@ def _recipe(
             None,
             f"found mode {refused[0]}, which the matrix shows as {outcomes.get(refused[0], 'no case')}, expected SUCCESS",
         )
+    own = next((row.outcome for row in matrix.rows if row.case == case.id), "no case")
+    if own != "SUCCESS":
+        return None, f"found its case {case.id}, which the matrix shows as {own}, expected SUCCESS"
     choice = [one for one in settled if one.comparison == recipe.comparison]
     if recipe.comparison is not None and not choice:
         return None, f"found no complete run of comparison {recipe.comparison}, expected one to choose from"

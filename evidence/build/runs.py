@@ -8,6 +8,7 @@ that is out of form is an error, because evidence that somebody repaired is none
 from __future__ import annotations
 
 import errno
+import fcntl
 import functools
 import hashlib
 import os
@@ -262,7 +263,7 @@ def find_runs(runs: Path, campaign: Campaign) -> list[Run]:
     """Every run folder of the campaign in `runs`, oldest first.
 
     Raises EvidenceError for a folder of another campaign, one that was captured under other words of this one, or
-    one that is no run folder. A run may still be under way; then it reads like one that was killed.
+    one that is no run folder, or one whose capture is still under way: to tell it as killed would be a lie.
     """
     try:
         folders = sorted(path for path in runs.iterdir() if path.is_dir() and not path.name.startswith("."))
@@ -341,6 +342,7 @@ def _run_ended(folder: Path) -> Json | None:
         if not (folder / "journal.jsonl").is_file():
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
         with (folder / "journal.jsonl").open("rb") as journal:
+            held = _is_held(journal.fileno())  # asked before it is read, since a run may end in between
             journal.seek(max(0, journal.seek(0, 2) - 4096))
             lines = journal.read().split(b"\n")
     except OSError as error:
@@ -352,8 +354,27 @@ def _run_ended(folder: Path) -> Json | None:
     try:
         event = orjson.loads(lines[-2]) if len(lines) > 1 else None
     except orjson.JSONDecodeError:
-        return None
-    return event if isinstance(event, dict) and event.get("event") == "run-ended" else None
+        event = None
+    if isinstance(event, dict) and event.get("event") == "run-ended":
+        return event
+    if held:
+        raise EvidenceError(
+            f"{folder}: found a run that is still under way, expected one that has ended",
+            "wait for its end or stop it, and build again",
+            code=1,
+        )
+    return None
+
+
+def _is_held(descriptor: int) -> bool:
+    """Whether the runner that writes this journal lives: it holds a lock on it for as long."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    return False
 
 
 def _check_same(folder: Path, name: str, campaign: Campaign) -> None:

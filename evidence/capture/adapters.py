@@ -53,6 +53,7 @@ class Adapter:
 
 
 # Any engine: work that belongs before the measurement.
+LOG_PIECE = 1 << 16
 _COMMON = {
     "out-of-memory": r"(?i)\bout of memory\b|failed to allocate|cudaErrorMemoryAllocation",
     "compile": r"(?i)torch\.compile|torch_compile|dynamo bytecode transform|\bjit[- ]?compil|compiling (a )?(graph|kernel|cuda)",
@@ -180,14 +181,16 @@ def refuse_unsupported(name: str, needs: Iterable[str], arguments: Iterable[str]
         )
 
 
-def find_log_lines(name: str, log_path: Path, from_offset: int = 0) -> list[tuple[str, str]]:
-    """(pattern name, line) for each line of the log behind `from_offset` that tells of a compilation or allocation.
+def find_log_lines(name: str, log_path: Path, offset: int, end: int) -> tuple[list[tuple[str, str]], int]:
+    """(pattern name, line) for each line of the log from `offset` to `end` that tells of a compilation or allocation.
 
-    A line that is not ended yet is not read. Lines are cut at 300 characters and folders in them are hidden.
+    At most LOG_PIECE bytes are read; the second result is where to go on. A line that is not ended yet is not read, unless it is longer
+    than that. Lines are cut at 300 characters and folders in them are hidden.
     """
     with log_path.open("rb") as file:
-        file.seek(from_offset)
-        whole = file.read().rpartition(b"\n")[0]
+        file.seek(offset)
+        piece = file.read(max(0, min(LOG_PIECE, end - offset)))
+    whole = piece[: piece.rfind(b"\n") + 1] or (piece if len(piece) == LOG_PIECE else b"")
     found = []
     patterns = {label: re.compile(pattern) for label, pattern in find_adapter(name).log_patterns.items()}
     for raw in whole.splitlines():
@@ -196,7 +199,7 @@ def find_log_lines(name: str, log_path: Path, from_offset: int = 0) -> list[tupl
             if pattern.search(line):
                 found.append((label, hide_private(line)[:300]))
                 break
-    return found
+    return found, offset + len(whole)
 
 
 _PATH = re.compile(r"(?<![\w}/.-])~?/(?:[^/\s:=,;'\"()\[\]]+/)*(?=[^/\s:=,;'\"()\[\]])")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import orjson
 
@@ -174,7 +175,7 @@ class Answer:
         """Read one JSON document; True when it is a plain event with text."""
         try:
             found = parse(text)
-        except (ValueError, RecursionError):
+        except ValueError:
             return False
         if not isinstance(found, dict):
             return False
@@ -210,12 +211,18 @@ class Answer:
         return plain and said and not thought and len(choices) == 1
 
 
-def parse(text: str | bytes) -> object:
-    """What `json.loads` reads, by a quicker parser that refuses some of it. Raises ValueError."""
+def parse(text: str | bytes) -> Any:
+    """What `json.loads` reads, by a quicker parser that refuses some of it; the one way to read what an engine wrote.
+
+    Raises ValueError, of a text that is nested too deep as well.
+    """
     try:
         return orjson.loads(text)
     except ValueError:
-        return json.loads(text)
+        try:
+            return json.loads(text)
+        except RecursionError:
+            raise ValueError("nested too deep") from None
 
 
 def _is_text(value: object) -> bool:
@@ -223,5 +230,5 @@ def _is_text(value: object) -> bool:
 
 
 def _count(value: object) -> int | None:
-    """A token count as an engine reports it: an integer of zero or more, or unknown."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A token count as an engine reports it: an integer of zero or more that JSON can carry, or unknown."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else None

@@ -15,6 +15,7 @@ from typing import Any
 
 from evidence.campaign import expanded
 from evidence.capture.adapters import Adapter, find_adapter
+from evidence.capture.answer import parse
 from evidence.capture.exchange import Answer, ExchangeFailed, exchange
 from evidence.capture.launch import HOST, EngineSpec, Launch, SetupFailure, check_setup, write_launch
 from evidence.capture.processes import Exit, Process, is_port_free, read_tail, start_process
@@ -154,7 +155,7 @@ def _ask_for_token(adapter: Adapter, arguments: Sequence[str], name: str) -> tup
 def _holds_token(body: bytes) -> bool:
     """Whether a non-streamed answer holds text, reasoning, an embedding, or at least counts a token."""
     try:
-        value = json.loads(body)
+        value = parse(body)
         if value.get("data"):
             return bool(value["data"][0]["embedding"])
         message = value["choices"][0]["message"]
@@ -167,7 +168,7 @@ def _holds_token(body: bytes) -> bool:
 def _first_model(body: bytes) -> str | None:
     """The first model of a list in OpenAI's form, or in SIE's own."""
     try:
-        value = json.loads(body)
+        value = parse(body)
         return str(value["data"][0]["id"] if "data" in value else value["models"][0]["name"])
     except (ValueError, KeyError, IndexError, TypeError):
         return None

@@ -11,6 +11,7 @@ from evidence.capture.adapters import find_log_lines
 from evidence.capture.recorder import Recorder
 
 POLL_SECONDS = 0.1
+LOG_MOST = 4 << 20
 
 
 @contextlib.asynccontextmanager
@@ -20,25 +21,33 @@ async def watch_logs(
     """Within: journals each line that the adapter's patterns find in a worker's log, as `log-finding`.
 
     A line is left out when `allowed` names its pattern or holds a part of its text. Its time is when it was seen, at
-    most a tenth of a second late.
+    most a tenth of a second late where an engine writes no more than a piece in that time. Searching a log takes the
+    processor from what is measured, so there is an end to it: of a log that grows by more than LOG_MOST bytes the rest is
+    unread, and that is a finding of its own, `flood`.
     """
     offsets = {worker: path.stat().st_size for worker, path in logs.items() if path.exists()}
-    seen = dict.fromkeys(offsets, 0)
+    begun, flooded = dict(offsets), set[str]()
 
-    def look() -> None:
-        for worker, offset in offsets.items():
-            if logs[worker].stat().st_size == offset:
-                continue
-            found = find_log_lines(adapter, logs[worker], offset)
-            for pattern, line in found[seen[worker] :]:
-                if not any(part == pattern or part in line for part in allowed):
-                    recorder.write("log-finding", worker=worker, pattern=pattern, line=line, atSeconds=recorder.since())
-            seen[worker] = len(found)
+    def note(worker: str, pattern: str, line: str) -> None:
+        if not any(part == pattern or part in line for part in allowed):
+            recorder.write("log-finding", worker=worker, pattern=pattern, line=line, atSeconds=recorder.since())
+
+    def look(worker: str, end: int) -> bool:
+        """Read one piece; whether there may be more."""
+        found, offset = find_log_lines(adapter, logs[worker], offsets[worker], min(end, begun[worker] + LOG_MOST))
+        for pattern, line in found:
+            note(worker, pattern, line)
+        if end > begun[worker] + LOG_MOST and worker not in flooded:
+            flooded.add(worker)
+            note(worker, "flood", f"the log grew by more than {LOG_MOST} bytes")
+        moved, offsets[worker] = offset > offsets[worker], offset
+        return moved
 
     async def poll() -> None:
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            look()
+            for worker in offsets:
+                look(worker, logs[worker].stat().st_size)
 
     task = asyncio.get_running_loop().create_task(poll())
     try:
@@ -47,4 +56,7 @@ async def watch_logs(
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
-        look()
+        for worker in offsets:
+            end = logs[worker].stat().st_size  # an engine may go on writing, but the window is over
+            while look(worker, end):  # noqa: ASYNC110 - nothing is awaited, others get their turn
+                await asyncio.sleep(0)

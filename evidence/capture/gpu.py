@@ -7,12 +7,12 @@ devices have aliases.
 
 import asyncio
 import contextlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from evidence.capture.answer import parse
 from evidence.capture.exchange import ExchangeFailed, exchange
 from evidence.capture.processes import find_group
 from evidence.errors import EvidenceError
@@ -189,7 +189,7 @@ def _read_kilobytes(path: Path, label: str) -> int | None:
 async def _ask_synthetic(url: str) -> Row:
     try:
         answer = await exchange(url + "/synthetic/memory", seconds=10)
-        value = json.loads(answer.body)
+        value = parse(answer.body)
         return int(value["usedBytes"]), int(value["totalBytes"]), None
     except (ExchangeFailed, ValueError, KeyError, TypeError) as problem:
         return None, None, f"/synthetic/memory did not tell: {problem}"

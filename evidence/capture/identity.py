@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from evidence.capture.answer import parse
 from evidence.capture.engines import Engine
 from evidence.capture.exchange import ExchangeFailed, exchange
 from evidence.capture.gateway import hash_file
@@ -81,7 +82,7 @@ async def _ask_route(engine: Engine) -> str | None:
     with contextlib.suppress(ExchangeFailed, ValueError, KeyError, TypeError):
         answer = await exchange(engine.url + path, seconds=10)
         if answer.status == 200:
-            return str(json.loads(answer.body)[key])
+            return str(parse(answer.body)[key])
     return None
 
 

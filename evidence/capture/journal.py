@@ -11,7 +11,9 @@ would show as client lag in the very times that are being recorded.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import math
@@ -21,7 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,7 @@ from evidence.campaign import Campaign
 from evidence.errors import EvidenceError
 
 RESERVE_BYTES = 1 << 20
+STEP = timedelta(seconds=0.5)
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -74,9 +77,12 @@ class Journal:
     Events and bodies may come from any thread; they are written one after the other.
     """
 
-    def __init__(self, folder: Path, clock: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(
+        self, folder: Path, clock: Callable[[], int] = time.monotonic_ns, began: datetime | None = None
+    ) -> None:
         self.folder = folder
         self.clock = clock
+        self.began = began or datetime.now(timezone.utc)
         self.started_ns = clock()
         self.full = False
         self.lock = threading.RLock()
@@ -84,12 +90,26 @@ class Journal:
         self.unsynced: list[Path] = []
         self.descriptor = os.open(folder / "journal.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o644)
         self.length = 0
+        with contextlib.suppress(
+            OSError
+        ):  # a file system without locks; with them, a builder sees that this run is under way
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def now(self) -> datetime:
+        """The wall clock as it went on from the start of the run: instants keep their order though somebody sets it."""
+        return self.began + timedelta(microseconds=(self.clock() - self.started_ns) // 1000)
+
+    @property
+    def stepped(self) -> bool:
+        """Whether the wall clock was set by more than STEP since the run began, or the machine slept."""
+        return abs(datetime.now(timezone.utc) - self.now()) > STEP
 
     def write(self, event: str, **fields: Any) -> None:
         """Appends one event. Raises DiskFull when not even the reserve had room for it."""
         with self.lock:
             line = encode({"event": event, "t": Seconds(self.clock() - self.started_ns), **fields}) + "\n"
-            content = line.encode()
+            # what an engine or a path said may hold half a character (a lone surrogate), which no UTF-8 has
+            content = line.encode("utf-8", "replace")
             try:
                 self.append(content)
             except OSError as error:
@@ -196,7 +216,7 @@ def open_run(
         }  # fmt: skip
         (making / "run.json").write_text(json.dumps(record, indent=2, sort_keys=True) + "\n", encoding="utf-8")
         (making / "campaign.toml").write_bytes(campaign.content)
-        journal = Journal(making)
+        journal = Journal(making, began=moment)
         for body in bodies:
             journal.body(body)
         journal.write("run-started", startedAt=instant(moment), kind=kind)

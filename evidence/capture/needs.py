@@ -15,6 +15,11 @@ def refuse_campaign(campaign: Campaign, name: str) -> None:
     comparison = campaign.comparisons.get(name)
     case = campaign.cases[comparison.case if comparison else name]
     engine = campaign.engines[case.engine]
+    if comparison and engine.snapshot == "none":
+        raise EvidenceError(
+            f"{campaign.path}: {name}: engine {engine.id} takes no snapshot, expected one for a comparison",
+            "set `snapshot` of the engine: nvml, or process-rss",
+        )
     requests = [comparison.body, comparison.native_body] if comparison else [case.body]
     needs: set[str] = set()
     for body in requests:

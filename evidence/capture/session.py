@@ -20,7 +20,7 @@ from evidence.capture.attempt import run_attempt
 from evidence.capture.endings import Known
 from evidence.capture.findings import watch_logs
 from evidence.capture.gpu import take_snapshot
-from evidence.capture.journal import DiskFull, Journal, Seconds, instant, open_run
+from evidence.capture.journal import NO_SPACE, DiskFull, Journal, Seconds, instant, open_run
 from evidence.capture.lateness import LagMonitor
 from evidence.capture.launch import SetupFailure
 from evidence.capture.ledger import await_receipts, count_receipts, expect_counts
@@ -119,9 +119,9 @@ async def carry_out(campaign: Campaign, name: str, kind: str, journal: Journal, 
             else:
                 ended = await run_attempt(campaign, campaign.cases[name], journal, watch, progress)
                 outcome, message = ended.outcome, ended.message and f"{ended.reason}, {ended.message}"
-        except (Aborted, DiskFull) as end:
-            reason = end.reason if isinstance(end, Aborted) else "DISK_FULL"
-            message = hide_private(end.message)
+        except (Aborted, DiskFull, OSError) as end:
+            reason, told = why_ended(end)
+            message = hide_private(told)
             with contextlib.suppress(DiskFull):
                 journal.write("aborted", reason=reason, message=message)
         except BaseException as error:
@@ -129,8 +129,17 @@ async def carry_out(campaign: Campaign, name: str, kind: str, journal: Journal, 
                 journal.write("aborted", reason="RUNNER_DIED", message=hide_private(f"{type(error).__name__}: {error}"))
             raise
         with contextlib.suppress(DiskFull):
-            journal.write("run-ended", endedAt=instant(), complete=reason is None)
+            journal.write("run-ended", endedAt=instant(journal.now()), complete=reason is None)
     return CaptureResult(journal.folder, reason is None, reason, outcome, message)
+
+
+def why_ended(end: Aborted | DiskFull | OSError) -> tuple[str, str]:
+    """The reason code and the message; what the system refuses is a full disk, or it ends the runner."""
+    if isinstance(end, Aborted):
+        return end.reason, end.message
+    if isinstance(end, DiskFull):
+        return "DISK_FULL", end.message
+    return "DISK_FULL" if end.errno in NO_SPACE else "RUNNER_DIED", str(end)
 
 
 class Session:
@@ -157,7 +166,7 @@ class Session:
             self.journal, self.watch, self.campaign, self.case, name, self.comparison.devices, setting
         )  # fmt: skip
         run = Arm(self, topology, Recorder(self.journal, repetition, arm), name, sequence == 1)
-        run.recorder.write("arm-started", sequence=sequence, startedAt=instant())
+        run.recorder.write("arm-started", sequence=sequence, startedAt=instant(self.journal.now()))
         try:
             await self.watch.guard(run.serve())
         except SetupFailure as failure:
@@ -267,9 +276,8 @@ class Arm:
             finally:
                 with contextlib.suppress(DiskFull):
                     recorder = self.recorder
-                    recorder.write(
-                        "client", **monitor.record(), wallClockStepped=recorder.stepped, clock=recorder.clock
-                    )
+                    stepped = recorder.stepped or recorder.journal.stepped
+                    recorder.write("client", **monitor.record(), wallClockStepped=stepped, clock=recorder.clock)
         self.timeline["firstMainSeconds"] = self.recorder.since(min(exchange.started_ns for exchange in exchanges))
         self.timeline["lastMainSeconds"] = self.recorder.since(max(one.started_ns + one.total_ns for one in exchanges))
 

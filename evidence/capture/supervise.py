@@ -3,7 +3,7 @@
 Run as `python -I -S supervise.py GRACE PROGRAM ARGUMENT...`, standard library alone. The program becomes the
 leader of its own session and process group. The conversation is by lines:
 
-    standard output   `pid N` once started, `error TEXT` if it could not be, `ready ...` relayed from the program's
+    standard output   `pid N` once started, `error TEXT` if it could not be, the first line `ready ...` (of at most 4 KiB) of the program's
                       own output, and at its end `exit CODE` or `signal NUMBER`, with ` asked` behind it when it was
                       asked to end before; what it left behind is ended after that, and then this output
     standard input    `stop SECONDS` asks for the end; the end of the input (the runner died) asks the same with GRACE
@@ -24,6 +24,8 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
+PIPE_MOST = 1 << 20
+WORDS_MOST = 4096
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -111,10 +113,13 @@ class Watch:
         if not self.announced:
             *lines, self.heard = (self.heard + data).split(b"\n")
             for line in lines:
-                if line.startswith(b"ready "):
+                if line.startswith(b"ready ") and len(line) <= WORDS_MOST:
                     self.announced = True
                     say(line.decode("utf-8", "replace").strip())
                     break
+            self.heard = self.heard[
+                : WORDS_MOST + 1
+            ]  # of a line that has no end no more than shows that it is none of ours
         return bool(data)
 
     def run(self) -> None:
@@ -140,9 +145,9 @@ class Watch:
         self._drain(output)
 
     def _drain(self, output: int) -> None:
-        """Put into the log what the child wrote until now."""
-        while select.select([output], [], [], 0)[0]:
-            if not self.relay(os.read(output, 65536)):
+        """Put into the log what the child wrote until now: what a pipe can hold, though something it left goes on writing."""
+        for _ in range(PIPE_MOST // 65536):
+            if not select.select([output], [], [], 0)[0] or not self.relay(os.read(output, 65536)):
                 break
 
     def _announce(self, status: int) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from evidence.capture.answer import parse
 from evidence.capture.exchange import Answer, ExchangeFailed, exchange
 
 SECONDS = 30.0
@@ -39,12 +40,12 @@ async def ask_tokens(adapter: str, url: str, body: bytes) -> Tokens:
             text = request.get("prompt")
             if "messages" in request:
                 answer = await post(url + "/apply-template", {"messages": request["messages"]})
-                text = json.loads(answer.body)["prompt"]
+                text = parse(answer.body)["prompt"]
             asked = {"content": text, "add_special": True, "parse_special": True}
         else:
             asked = {key: request[key] for key in ("model", "messages", "prompt") if key in request}
         answer = await post(url + "/tokenize", asked)
-        ids = json.loads(answer.body)["tokens"]
+        ids = parse(answer.body)["tokens"]
         whole = answer.status == 200 and isinstance(ids, list) and all(type(one) is int for one in ids)
         return Tokens(tuple(ids) if whole else None, answer)
     except (ExchangeFailed, ValueError, KeyError, TypeError):

@@ -14,6 +14,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from evidence.capture.answer import parse
 from evidence.capture.load import fetch
 from evidence.errors import EvidenceError
 from evidence.lifecycle.events import EventLog
@@ -126,7 +127,7 @@ class VllmEngine(AdapterEngine):
     async def read_ready(self) -> list[str]:
         exchange = await fetch(self.url + "/v1/models", timeout_seconds=10.0)
         try:
-            listed = json.loads(exchange.response_body)["data"]
+            listed = parse(exchange.response_body)["data"]
             return sorted(str(one["id"]) for one in listed if one.get("parent") or one["id"] in self.settings.paths)
         except (ValueError, KeyError, TypeError):
             raise EvidenceError(

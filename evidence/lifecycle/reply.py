@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evidence.capture.answer import parse
 from evidence.capture.load import Exchange, fetch
 from evidence.lifecycle.events import EventLog
 
@@ -36,7 +37,7 @@ class Reply:
 def read_reply(exchange: Exchange) -> Reply:
     """A chat, completion or error body; whatever cannot be read is None or empty."""
     try:
-        value = json.loads(exchange.response_body)
+        value = parse(exchange.response_body)
     except ValueError:
         value = None
     body: dict[str, Any] = value if isinstance(value, dict) else {}
@@ -51,6 +52,8 @@ def read_reply(exchange: Exchange) -> Reply:
     try:
         wait = float(exchange.retry_after) if exchange.retry_after is not None else None
     except ValueError:
+        wait = None
+    if wait is not None and not 0 <= wait < math.inf:
         wait = None
     return Reply(
         status=exchange.status,

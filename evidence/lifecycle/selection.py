@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import re
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evidence.capture.answer import parse
 from evidence.capture.load import Exchange, fetch
 from evidence.errors import EvidenceError
 from evidence.lifecycle.events import EventLog
@@ -152,7 +152,7 @@ class LlamaSelector(Selector):
         exchange = await fetch(self.url + "/lora-adapters", timeout_seconds=10.0)
         names = list(self.settings.paths)
         try:
-            return sorted(names[one["id"]] for one in json.loads(exchange.response_body))
+            return sorted(names[one["id"]] for one in parse(exchange.response_body))
         except (ValueError, KeyError, TypeError, IndexError):
             raise EvidenceError(
                 f"GET /lora-adapters: found status {exchange.status}, expected the {len(names)} declared adapters",
@@ -201,7 +201,7 @@ def read_sie_log(text: str) -> list[tuple[str, str]]:
 def read_vectors(data: bytes) -> list[list[float]] | None:
     """The dense vectors of an answer, one a text, to nine decimals; None when it has none."""
     try:
-        rows = [[round(float(one), 9) for one in item["dense"]["values"]] for item in json.loads(data)["items"]]
+        rows = [[round(float(one), 9) for one in item["dense"]["values"]] for item in parse(data)["items"]]
     except (ValueError, KeyError, TypeError, OverflowError):
         return None
     return rows if rows and all(rows) else None

@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from evidence.capture.answer import parse
 from evidence.capture.load import Exchange, fetch
 from evidence.errors import EvidenceError
 from evidence.lifecycle.events import EventLog
@@ -116,7 +117,7 @@ class Target:
         """A JSON object by GET. Raises EvidenceError."""
         exchange = await fetch(self.url + path, timeout_seconds=10.0)
         try:
-            value = json.loads(exchange.response_body) if exchange.status == 200 else None
+            value = parse(exchange.response_body) if exchange.status == 200 else None
         except ValueError:
             value = None
         if not isinstance(value, dict):

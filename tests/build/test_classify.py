@@ -214,3 +214,10 @@ def test_long_streams_are_read_from_few_events() -> None:
     assert len(thinned.rest) < len(body) / 20
     assert thinned.lines.count(b"\n") > 490
     assert read(body) == Reading("NORMAL", "stop", 3, 40)
+
+
+@pytest.mark.parametrize("half", [r"\ud83d", r"\uDE00", r"\\\ud83d", r"\ud83d\ud83d\ude00"])
+def test_half_a_character_is_text(half: str) -> None:
+    """Servers that count in UTF-16 send a character of two escapes in two events."""
+    body = stream(chunk({"content": "HALF"}), chunk({"content": "HALF"})).replace(b"HALF", half.encode())
+    assert read(body) == Reading("NORMAL", "stop", 3, 40)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from pathlib import Path
 
@@ -51,6 +52,15 @@ def test_a_run_under_other_words_is_refused(world: World) -> None:
     edit(world.campaign.path, "baseline = '4096'", "baseline = '8192'")
     with pytest.raises(EvidenceError, match=r"found \[\[comparison\]\] 'compare-1' other than in campaign\.toml"):
         find_runs(world.runs, read_campaign(world.campaign.path))
+
+
+def test_a_run_under_way_is_refused_and_not_told_as_killed(world: World) -> None:
+    folder = world.compare(shape=Shape(killed_after=50))
+    with (folder / "journal.jsonl").open("ab") as journal:
+        fcntl.flock(journal, fcntl.LOCK_EX)  # as the recorder does for as long as it lives
+        with pytest.raises(EvidenceError, match="found a run that is still under way"):
+            find_runs(world.runs, world.campaign)
+    assert [run.ended for run in find_runs(world.runs, world.campaign)] == [None]
 
 
 def test_a_torn_last_line_is_no_event_and_no_receipt(world: World) -> None:

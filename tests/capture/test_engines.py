@@ -9,17 +9,27 @@ import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from real_engines import LLAMA_MODEL, Spec, llama, needs_llama
+from scripted_server import Talk, serving
 from synthetic_server import serve
 from test_processes import is_alive, wait_until_gone
 
 from evidence import campaign
-from evidence.capture.adapters import ADAPTERS, FEATURES, find_log_lines, hide_private, list_needs, refuse_unsupported
+from evidence.capture.adapters import (
+    ADAPTERS,
+    FEATURES,
+    LOG_PIECE,
+    find_log_lines,
+    hide_private,
+    list_needs,
+    refuse_unsupported,
+)
 from evidence.capture.engines import Engine, attach_engine, describe_launch, start_engine
 from evidence.capture.exchange import ExchangeFailed, exchange
 from evidence.capture.gpu import take_snapshot
@@ -172,7 +182,7 @@ def test_a_model_that_is_not_there(tmp_path: Path) -> None:
     spec = Spec("llama.cpp", program=("true",), model="/no/such/model.gguf")
     assert refused(spec, tmp_path).reason == "MODEL_NOT_FOUND"
     assert refused(spec, tmp_path, gated=True).reason == "ACCESS_DENIED"
-    unset = spec._replace(model="{env:NO_SUCH_MODEL}")
+    unset = replace(spec, model="{env:NO_SUCH_MODEL}")
     assert refused(unset, tmp_path).reason == "MODEL_NOT_FOUND"
     assert refused(unset, tmp_path, gated=True).reason == "ACCESS_DENIED"
 
@@ -202,6 +212,25 @@ def test_an_engine_that_answers_500(tmp_path: Path) -> None:
     failure = refused(Spec(arguments=("--fault", "status-500"), ready_timeout_seconds=1), tmp_path)
     assert failure.reason == "NOT_READY"
     assert "answers 500" in failure.message
+
+
+@pytest.mark.parametrize("depth", ["models", "answer"])
+def test_an_answer_that_is_nested_too_deep_is_no_token(depth: str) -> None:
+    deep, models = b"[" * 200_000, b'{"data": [{"id": "tiny"}]}'
+
+    async def answer(talk: Talk) -> None:
+        body = deep if depth == "answer" or talk.request.startswith(b"GET") else b"{}"
+        body = models if depth == "answer" and talk.request.startswith(b"GET") else body
+        await talk.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+
+    async def go() -> str:
+        async with serving(answer) as (url, _):
+            spec = Spec(urls=(url.removesuffix("/v1/chat/completions"),), ready_timeout_seconds=0.5)
+            with pytest.raises(SetupFailure, match="no token within") as failure:
+                await attach_engine(spec, worker="worker-1", device="0", index=0).ready()
+            return failure.value.reason
+
+    assert asyncio.run(go()) == "NOT_READY"
 
 
 def test_an_engine_that_denies_access(tmp_path: Path) -> None:
@@ -374,10 +403,22 @@ def test_log_lines_of_compilation_and_allocation(tmp_path: Path) -> None:
         file.write(
             "INFO torch.compile takes 3 s for /home/me/cache/x.py\nWARNING Sequence group 1 is preempted\nhalf torch.compile"
         )
-    assert [name for name, _ in find_log_lines("vllm", log)] == ["allocation", "graph-capture", "compile", "preemption"]
-    late = find_log_lines("vllm", log, offset)
+    end = log.stat().st_size
+    found, _ = find_log_lines("vllm", log, 0, end)
+    assert [name for name, _ in found] == ["allocation", "graph-capture", "compile", "preemption"]
+    late, seen = find_log_lines("vllm", log, offset, end)
+    assert seen == end - len("half torch.compile")
     assert late[0] == ("compile", "INFO torch.compile takes 3 s for {folder}/x.py")
     assert len(late) == 2
+
+
+def test_a_line_without_an_end_is_read_in_pieces(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"torch.compile " + bytes(LOG_PIECE) + b"out of memory\n")
+    first, at = find_log_lines("vllm", log, 0, log.stat().st_size)
+    second, end = find_log_lines("vllm", log, at, log.stat().st_size)
+    assert ([name for name, _ in first], at) == (["compile"], LOG_PIECE)
+    assert ([name for name, _ in second], end) == (["out-of-memory"], log.stat().st_size)
 
 
 def test_a_line_in_the_log_of_a_running_engine(tmp_path: Path) -> None:
@@ -387,9 +428,8 @@ def test_a_line_in_the_log_of_a_running_engine(tmp_path: Path) -> None:
         offset = engine.log_path.stat().st_size
         body = json.dumps({"messages": [], "synthetic": {"fault": "log-allocation"}}).encode()
         await exchange(engine.url + "/v1/chat/completions", "POST", body, seconds=10)
-        assert find_log_lines("synthetic", engine.log_path, offset) == [
-            ("allocation", "synthetic: allocation of 1 block")
-        ]
+        found, _ = find_log_lines("synthetic", engine.log_path, offset, engine.log_path.stat().st_size)
+        assert found == [("allocation", "synthetic: allocation of 1 block")]
 
     with_engine(Spec(), use, tmp_path / "log")
 
@@ -429,7 +469,7 @@ def test_llama_serves_under_its_settings(tmp_path: Path, own_model: Path) -> Non
         return int(used)
 
     def own(context: str) -> Spec:
-        return llama("--ctx-size", context)._replace(model=str(own_model))
+        return replace(llama("--ctx-size", context), model=str(own_model))
 
     small = with_engine(own("2048"), use, tmp_path / "log", setting=("--parallel", "4"))
     large = with_engine(own("8192"), use, tmp_path / "log2", setting=("--parallel", "4"))

@@ -9,13 +9,14 @@ import os
 import subprocess
 import sys
 import threading
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from evidence.campaign import Campaign, read_campaign
+from evidence.capture import journal as journals
 from evidence.capture.journal import DiskFull, Journal, Seconds, encode, instant, open_run, read_journal
 from evidence.errors import EvidenceError
 from tests.campaign_folder import write_campaign
@@ -73,6 +74,32 @@ def test_a_body_is_stored_once_under_its_hash(tmp_path: Path, campaign: Campaign
     assert {path.name for path in (journal.folder / "bodies").iterdir()} == names
     for path in (journal.folder / "bodies").iterdir():
         assert hashlib.sha256(path.read_bytes()).hexdigest() == path.name
+
+
+def test_half_a_character_is_written_as_a_question_mark(tmp_path: Path, campaign: Campaign) -> None:
+    """JSON can say a lone surrogate, and so can a path that is no UTF-8; a file in UTF-8 cannot."""
+    journal = open_run(tmp_path / "runs", campaign, "tiny-rr", "attempt")
+    journal.write("sample", finishReason="st\ud800op")
+    journal.close()
+    assert read_journal(journal.folder)[-1]["finishReason"] == "st?op"
+
+
+def test_instants_stay_in_order_though_the_wall_clock_is_set_back(
+    tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = open_run(tmp_path / "runs", campaign, "tiny-rr", "attempt")
+    before = journal.now()
+    assert not journal.stepped
+
+    class SetBack(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            return datetime.now(tz) - timedelta(hours=1)
+
+    monkeypatch.setattr(journals, "datetime", SetBack)
+    assert journal.stepped
+    assert timedelta(0) <= journal.now() - before < timedelta(minutes=1)
+    journal.close()
 
 
 def test_a_torn_last_line_is_no_event(tmp_path: Path, campaign: Campaign) -> None:

@@ -194,7 +194,7 @@ def test_tokens_are_the_engines_count_not_chunks() -> None:
     assert (exchange.completion_tokens, len(exchange.event_ns)) == (40, 10)
 
 
-@pytest.mark.parametrize("reported", [-1, True, 1.5, "3", None])
+@pytest.mark.parametrize("reported", [-1, True, 1.5, "3", None, 1 << 53, 10**400])
 def test_token_count_that_is_none_is_unknown(reported: object) -> None:
     exchange, _ = ask(streamed(delta(content="a"), delta("stop"), usage(reported), DONE))
     assert exchange.completion_tokens is None

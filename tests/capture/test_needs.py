@@ -43,6 +43,15 @@ def test_a_sequence_cap_needs_one(tmp_path: Path) -> None:
         refuse_campaign(read_campaign(path), "tiny-memory")
 
 
+def test_a_comparison_needs_a_snapshot(tmp_path: Path) -> None:
+    """A package has no word for one that was not taken: without it no hour of requests could be built."""
+    path = write_campaign(tmp_path / "campaign", CAMPAIGN.replace('snapshot = "synthetic"', 'snapshot = "none"'))
+    with pytest.raises(EvidenceError, match="tiny-memory: engine synthetic takes no snapshot"):
+        capture(path, "tiny-memory", tmp_path / "runs", quiet=True)
+    assert not (tmp_path / "runs").exists()
+    refuse_campaign(read_campaign(path), "tiny-rr")
+
+
 def test_what_an_engine_gives_is_not_refused(tmp_path: Path) -> None:
     refuse_campaign(read_campaign(with_adapter(tmp_path / "a", "synthetic", seed=7)), "tiny-memory")
     refuse_campaign(read_campaign(with_adapter(tmp_path / "b", "vllm", logprobs=True, ignore_eos=True)), "tiny-native")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence.capture import processes
+from evidence.capture import processes, supervise
 from evidence.capture.processes import PACKAGE_ROOT, Exit, choose_port, find_group, is_port_free, start_process
 from evidence.errors import EvidenceError
 
@@ -224,3 +224,37 @@ def test_claims_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "_CLAIMED", {})
     chosen = [processes.choose_port() for _ in range(5)]
     assert list(processes._CLAIMED) == chosen[-3:]
+
+
+def test_a_line_that_only_begins_like_an_announcement_is_none(tmp_path: Path) -> None:
+    """An engine's own `ready` line, longer than whoever listens would take, and one that never ends."""
+    words = "import os\nos.write(1, b'ready ' + bytes(300_000))\nraise SystemExit(3)"
+
+    async def go() -> None:
+        process = await start_process("wordy", python(words), log_path=tmp_path / "log")
+        assert (await asyncio.wait_for(process.ended, 20)).exit_code == 3
+        assert process.announced.cancelled()
+
+    asyncio.run(go())
+    assert (tmp_path / "log").stat().st_size == 300_006
+
+
+def test_what_is_kept_of_a_line_without_an_end_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(supervise, "say", said.append)
+    monkeypatch.setattr(supervise.os, "write", lambda descriptor, data: len(data))
+    watch = supervise.Watch(None, 1.0, -1)  # type: ignore[arg-type]
+    for _ in range(1000):
+        watch.relay(b"x" * 65536)
+    assert len(watch.heard) <= supervise.WORDS_MOST + 1
+    watch.relay(b"ready to confuse\nready 127.0.0.1:1\n")
+    assert said == ["ready 127.0.0.1:1"]
+
+
+def test_an_end_is_told_though_what_is_left_behind_writes_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = []
+    monkeypatch.setattr(supervise.select, "select", lambda *which: (which[0], [], []))
+    monkeypatch.setattr(supervise.os, "read", lambda descriptor, size: reads.append(size) or b"y" * size)
+    monkeypatch.setattr(supervise.os, "write", lambda descriptor, data: len(data))
+    supervise.Watch(None, 1.0, -1)._drain(9)  # type: ignore[arg-type]
+    assert sum(reads) == supervise.PIPE_MOST

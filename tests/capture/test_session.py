@@ -357,3 +357,17 @@ def test_a_ready_lifecycle_record_is_not_captured(tmp_path: Path) -> None:
     ready = '[[lifecycle]]\nid = "evict"\nprotocol = "crash"\nrecord = "requests/main.json"\n'
     with pytest.raises(EvidenceError, match="names the ready record"):
         capture(write_fast(tmp_path / "campaign", more=ready), "evict", tmp_path / "runs", quiet=True)
+
+
+@pytest.mark.parametrize(("number", "reason"), [(errno.ENOSPC, "DISK_FULL"), (errno.EMFILE, "RUNNER_DIED")])
+def test_what_the_system_refuses_is_an_incomplete_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, reason: str
+) -> None:
+    """No room for a folder, or no descriptor left: the run says so, and the command ends with 4."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(session.Topology, "start_engines", refuse)
+    run, _ = aborted(tmp_path, reason)
+    assert events(run, "offer") == []

@@ -46,13 +46,10 @@ def test_text_stands_out_from_what_is_behind_it(browser, report, dark):
 def test_the_numbers_are_those_of_show(browser, report, package):
     browser.open(report)
     said = json.loads(tables.show(tables.read_package(package), "json"))
-    for name in tables.TABLES.keys() - {
-        "lifecycle",
-        "lifecycleMeasurements",
-    }:  # the page has those an experiment at a time
+    for name in tables.TABLES:
         columns = tables.TABLES[name](tables.read_package(package)).columns
         expected = [[tables.cell(row[column]) for column in columns] for row in said[name]]
-        assert expected
+        assert expected or name.startswith("lifecycle"), name  # this package has no record
         assert sorted(browser.value(ROWS.replace("NAME", name))) == sorted(expected), name
 
 
