@@ -277,6 +277,7 @@ class _Member:
     def __init__(self, path: Path, sink: _Sink, names: grammar.Names) -> None:
         self._path, self._sink, self._names = path, sink, names
         self._name = self._tail = b""
+        self._parts = b"", b""
         self._folder = NO_FOLDER
 
     def enter(self, name: bytes) -> None:
@@ -289,7 +290,7 @@ class _Member:
         self._names.add(name, self._path.name)
         parts = grammar.split(name)
         assert parts is not None, "names were checked"
-        self._folder = folder_of(name, *parts)
+        self._parts, self._folder = parts, folder_of(name, *parts)
         self._tail = name[len(self._folder.path) :]
 
     def begin(self, size: int) -> None:
@@ -304,7 +305,7 @@ class _Member:
         if self._folder.path:
             self._sink.put(self._folder.header(self._tail, size))
         else:
-            self._sink.put(grammar.header(b"", self._name, size, grammar.mode_of(self._name)))
+            self._sink.put(grammar.header(*self._parts, size, grammar.mode_of(self._name)))
 
 
 def _pour(content: Path | str, member: _Member, sink: _Sink) -> int:

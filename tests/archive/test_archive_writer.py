@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from evidence import validate
-from evidence.archive import beside
+from evidence.archive import beside, reader
 from evidence.archive.grammar import LIMITS, Limits
 from evidence.build import archive as writer
 from evidence.build import deflating
@@ -166,6 +166,24 @@ def test_members_have_the_two_modes_and_nobody_as_owner(tmp_path):
         executable = {one.name for one in archive if one.mode == 0o755}
     assert facts == {(mode, 0, 0, "", "", 315532800) for mode in (0o644, 0o755)}
     assert executable == {"demo/verify-results.py"}
+
+
+def test_a_name_that_only_its_top_folder_makes_long_is_split(tmp_path):
+    """The name of a campaign may have a hundred characters, and its top folder has that name."""
+    rows = {"manifest.json": b"{}", "verify-results.py": b"", "x/y": b"1", "x/z": b"2"}
+    path = tmp_path / "a.tgz"
+    write_archive(rows.items(), path, "t" * 100)
+    with tarfile.open(path) as archive:
+        assert {one.name: archive.extractfile(one).read() for one in archive} == {
+            f"{'t' * 100}/{name}": data for name, data in rows.items()
+        }
+    handle = reader.open_archive(path)
+    try:
+        reading = reader.read_archive(handle, path.name)
+    finally:
+        os.close(handle)
+    assert reading.complete
+    assert not reading.findings
 
 
 @either
