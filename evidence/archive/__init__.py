@@ -7,6 +7,7 @@
     members.py   names and digests in little room
     sums.py      SHA256SUMS and the detached digest files
     strictjson.py  JSON as the package allows it
+    beside.py    bytes that a process beside this one makes
     folder.py    an unpacked package, read by descriptor
     reader.py    one pass over a .tgz: digests of the file, the stream and every member
     unpack.py    verified bytes into a fresh folder

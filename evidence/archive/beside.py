@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from evidence.archive.grammar import Refusal
 from evidence.errors import EvidenceError
 
 Facts = dict[str, Any]
@@ -88,20 +89,12 @@ class Filler:
 class Beside:
     """Pieces that a child process fills, in their order; each stays as it is until it is given back, the oldest first.
 
-    `make(filler)` runs in the child and returns what `facts` holds once all pieces were taken; what it laid counts
-    although it raises, and `facts` then holds what `tell(error)` made of the error. Anything else that ends the child is an `EvidenceError`
-    here, with `what` for its name. Use it in a `with`: the child is gone at the end, however that comes.
+    `make(filler)` runs in the child and returns what `facts` holds once all pieces were taken. A `Refusal`, `EvidenceError` or
+    `OSError` that it raises is raised here, behind the pieces that it laid before. Anything else that ends the child is an
+    `EvidenceError`, with `what` for its name. Use it in a `with`: the child is gone at the end, however that comes.
     """
 
-    def __init__(
-        self,
-        make: Callable[[Filler], Facts],
-        tell: Callable[[Exception], Facts],
-        *,
-        pieces: int,
-        size: int,
-        what: str,
-    ) -> None:
+    def __init__(self, make: Callable[[Filler], Facts], *, pieces: int, size: int, what: str) -> None:
         self.facts: Facts = {}
         self._what = what
         self._slots = [mmap.mmap(-1, size) for _ in range(pieces)]
@@ -111,7 +104,7 @@ class Beside:
         if not self._child:
             os.close(self._ready)
             os.close(self._say_free)
-            _fill(self._slots, say_ready, free, make, tell)
+            _fill(self._slots, say_ready, free, make)
         os.close(say_ready)
         self._free = free  # stays open: the child may have ended before its last pieces are given back
 
@@ -135,20 +128,24 @@ class Beside:
                 break
             yield slot, memoryview(slot)[:count]
         with os.fdopen(os.dup(self._ready), "rb") as rest:
-            self.facts = marshal.loads(rest.read())  # noqa: S302  # the child of this process wrote it
+            raised, said = marshal.loads(rest.read())  # noqa: S302  # the child of this process wrote it
+        if raised:
+            raise _RAISED[raised](*said)
+        self.facts = said
 
     def give_back(self) -> None:
         """Let the child use the oldest piece again that was taken and not given back."""
         os.write(self._say_free, b"f")
 
 
-def _fill(
-    slots: list[mmap.mmap],
-    say_ready: int,
-    free: int,
-    make: Callable[[Filler], Facts],
-    tell: Callable[[Exception], Facts],
-) -> None:
+_RAISED: dict[str, Callable[..., Exception]] = {
+    "Refusal": Refusal,
+    "EvidenceError": lambda message, hint, code: EvidenceError(message, hint, code=code),
+    "OSError": OSError,
+}
+
+
+def _fill(slots: list[mmap.mmap], say_ready: int, free: int, make: Callable[[Filler], Facts]) -> None:
     """The child: never returns. Fills slots in turn and, after a zero, says how it ended."""
     turn, views = itertools.count(), [memoryview(slot) for slot in slots]
 
@@ -160,12 +157,17 @@ def _fill(
 
     try:
         filler = Filler(memory, lambda piece: os.write(say_ready, len(piece).to_bytes(4, "little")))
+        said: tuple[str, Any]
         try:
-            facts = make(filler)
-        except Exception as error:
-            facts = tell(error)
+            said = "", make(filler)
+        except Refusal as error:
+            said = "Refusal", (error.code, error.place, error.found, error.expected)
+        except EvidenceError as error:
+            said = "EvidenceError", (error.message, error.hint, error.code)
+        except OSError as error:
+            said = "OSError", (error.errno, error.strerror or str(error), error.filename)
         filler.flush()
-        os.write(say_ready, bytes(4) + marshal.dumps(facts))
+        os.write(say_ready, bytes(4) + marshal.dumps(said))
         os._exit(0)
     finally:
         os._exit(1)

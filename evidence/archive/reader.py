@@ -198,31 +198,25 @@ def _beside(handle: int, name: str, size: int, codec: Any, limits: Limits, facts
     frame = _frame(handle, name, size, codec, limits)
 
     def make(filler: Filler) -> beside.Facts:
-        digest = hashlib.sha256()
-        for piece in frame.pieces():
-            digest.update(piece)
-            filler.put(piece)
-        return {"findings": list(map(_row, frame.findings)), "tgz": frame.sha256, "tar": digest.hexdigest()}
-
-    def tell(error: Exception) -> beside.Facts:
-        said: beside.Facts = {"findings": list(map(_row, frame.findings))}
-        if isinstance(error, Refusal):
-            return said | {"refusal": _row(error)}
-        if isinstance(error, OSError):
-            return said | {"error": error.strerror or str(error)}
-        raise error
+        digest, refusal = hashlib.sha256(), None
+        try:
+            for piece in frame.pieces():
+                digest.update(piece)
+                filler.put(piece)
+        except Refusal as error:  # what was found before it is told as well
+            refusal = _row(error)
+        findings = list(map(_row, frame.findings))
+        return {"findings": findings, "refusal": refusal, "tgz": frame.sha256, "tar": digest.hexdigest()}
 
     what = f"{name}: the inflating process"
-    with beside.Beside(make, tell, pieces=_SLOTS, size=_SLOT, what=what) as child:
+    with beside.Beside(make, pieces=_SLOTS, size=_SLOT, what=what) as child:
         for slot, view in child:
             yield Piece(slot, view)
             child.give_back()
         said = child.facts
     facts.findings += [Refusal(*row) for row in said["findings"]]
-    if "refusal" in said:
+    if said["refusal"] is not None:
         raise Refusal(*said["refusal"])
-    if "error" in said:
-        raise OSError(said["error"])
     facts.tgz, facts.tar = said["tgz"], said["tar"]
 
 

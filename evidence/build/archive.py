@@ -199,29 +199,12 @@ def _pack(rows: Iterable[_Row], path: Path, deflater: Deflater, payload: int) ->
         deflater.finish()
     else:
         what = f"{path.name}: the process that reads the files"
-        with beside.Beside(make, _tell, pieces=deflater.most + _AHEAD, size=PIECE, what=what) as child:
+        with beside.Beside(make, pieces=deflater.most + _AHEAD, size=PIECE, what=what) as child:
             for _, piece in child:
                 deflater.take(piece, child.give_back)
             deflater.finish()
             facts = child.facts
-        if "refusal" in facts:
-            raise Refusal(*facts["refusal"])
-        if "problem" in facts:
-            message, hint, code = facts["problem"]
-            raise EvidenceError(message, hint, code=code)
-        if "error" in facts:
-            raise OSError(*facts["error"])
     return int(facts["members"])
-
-
-def _tell(error: Exception) -> beside.Facts:
-    if isinstance(error, Refusal):
-        return {"refusal": (error.code, error.place, error.found, error.expected)}
-    if isinstance(error, EvidenceError):
-        return {"problem": (error.message, error.hint, error.code)}
-    if isinstance(error, OSError):
-        return {"error": (error.errno, error.strerror, error.filename)}
-    raise error
 
 
 class _Sink(Protocol):

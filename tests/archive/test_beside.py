@@ -1,5 +1,6 @@
 """What a process beside this one makes: the bytes in their order, what it says of them, and how it can fail."""
 
+import errno
 import os
 import random
 import signal
@@ -9,15 +10,16 @@ import pytest
 
 from evidence.archive import beside
 from evidence.archive.beside import Beside, Filler
+from evidence.archive.grammar import Refusal
 from evidence.errors import EvidenceError
 
 SIZE = 64
 
 
-def taken(make, tell=None, *, pieces=3, held=1):
+def taken(make, *, pieces=3, held=1, out=b""):
     """All that came, with at most `held` pieces not yet given back, and what was said."""
-    out, waiting = b"", 0
-    with Beside(make, tell or {}.get, pieces=pieces, size=SIZE, what="x.tgz: the process") as child:
+    waiting = 0
+    with Beside(make, pieces=pieces, size=SIZE, what="x.tgz: the process") as child:
         for slot, view in child:
             assert slot[: len(view)] == view
             out += view
@@ -61,30 +63,39 @@ def test_pieces_are_full_but_for_the_last():
     assert sizes == [10, 10, 10, 8]
 
 
-def test_what_was_laid_before_an_error_comes_and_then_the_error():
+@pytest.mark.parametrize(
+    "error",
+    [
+        Refusal("truncated", "x: byte 3", "the end", "more"),
+        EvidenceError("x: shrank", "try again", code=1),
+        OSError(errno.EIO, "Input/output error", "x"),
+    ],
+)
+def test_what_was_laid_before_an_error_comes_and_then_the_error(error):
     def make(filler: Filler):
         filler.put(b"so far")
-        raise ValueError("no further")
+        raise error
 
-    assert taken(make, lambda error: {"error": str(error)}) == (b"so far", {"error": "no further"})
-
-
-def untold(error):
-    raise error
+    out = bytearray()
+    with pytest.raises(type(error)) as caught:
+        taken(make, out=out)
+    assert out == b"so far"
+    assert vars(caught.value) == vars(error)
+    assert str(caught.value) == str(error)
 
 
 @pytest.mark.parametrize(
-    ("make", "tell"),
+    "make",
     [
-        (lambda filler: os.kill(os.getpid(), signal.SIGKILL), untold),
-        (lambda filler: os._exit(0), untold),
-        (lambda filler: 1 / 0, untold),
-        (lambda filler: signal.raise_signal(signal.SIGINT), untold),
+        lambda filler: os.kill(os.getpid(), signal.SIGKILL),
+        lambda filler: os._exit(0),
+        lambda filler: 1 / 0,
+        lambda filler: signal.raise_signal(signal.SIGINT),
     ],
 )
-def test_a_process_that_ends_early_is_named(make, tell, capfd):
+def test_a_process_that_ends_early_is_named(make, capfd):
     with pytest.raises(EvidenceError, match=r"x\.tgz: the process ended early"):
-        taken(make, tell)
+        taken(make)
 
 
 def test_a_process_that_is_not_waited_for_is_gone():
@@ -92,7 +103,7 @@ def test_a_process_that_is_not_waited_for_is_gone():
         while True:
             filler.put(b"more")
 
-    with Beside(make, untold, pieces=2, size=SIZE, what="x") as child:
+    with Beside(make, pieces=2, size=SIZE, what="x") as child:
         next(iter(child))
         number = child._child
     with pytest.raises(ProcessLookupError):
