@@ -20,8 +20,8 @@ from typing import Any, NoReturn
 import click
 
 from evidence.errors import EvidenceError
-from evidence.report.markup import visible
 from evidence.verdict import refused
+from evidence.visible import visible
 
 EXIT_CODES: Mapping[int, str] = {
     0: "done; verified",

@@ -206,7 +206,7 @@ def _shown(text: str) -> str:
     """Text that no terminal obeys; what needs no change does not load what would change it."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
-    from evidence.report.markup import visible
+    from evidence.visible import visible
 
     return visible(text)
 

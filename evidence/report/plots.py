@@ -19,7 +19,8 @@ from matplotlib.figure import Figure
 
 from evidence.report.drawing import COLOURS as C
 from evidence.report.drawing import Drawings
-from evidence.report.markup import Markup, visible
+from evidence.report.markup import Markup
+from evidence.visible import visible
 
 WIDE, NARROW = 9.6, 4.7
 _MARKS = {"A": "o", "B": "^"}

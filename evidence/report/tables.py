@@ -26,8 +26,8 @@ from evidence.archive.folder import read_folder
 from evidence.archive.strictjson import parse
 from evidence.errors import EvidenceError
 from evidence.lifecycle import timeline
-from evidence.report.markup import visible
 from evidence.verdict import as_json
+from evidence.visible import visible
 
 Json = dict[str, Any]
 _MARKUP = re.compile(r"[\\`|<>\[\]&]")
