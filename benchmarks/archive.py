@@ -212,7 +212,7 @@ def place(where: Path, archive: Path, times: int, real: bool, bagit: str | None)
             check = "import bagit, sys; bagit.Bag(sys.argv[1]).validate(processes=2)"
             measure([bagit, "-c", make, "bag"], work)
             rows["b bagit, unpacked, two processes"] = [bagit, "-c", check, "bag"]
-        # The package that is run is found from anywhere: scratch files lie where the archive does.
+        # Scratch files lie where the archive does, and what runs there is this checkout's code.
         places = {"TMPDIR": str(work), "PYTHONPATH": str(ROOT)}
         return measure_in_turn({name: (command, work) for name, command in rows.items()}, times, **places)
     finally:

@@ -90,9 +90,8 @@ class Journal:
         self.unsynced: list[Path] = []
         self.descriptor = os.open(folder / "journal.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o644)
         self.length = 0
-        with contextlib.suppress(
-            OSError
-        ):  # a file system without locks; with them, a builder sees that this run is under way
+        # So a builder sees that this run is under way; a file system without locks does not tell.
+        with contextlib.suppress(OSError):
             fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def now(self) -> datetime:

@@ -117,9 +117,8 @@ class Watch:
                     self.announced = True
                     say(line.decode("utf-8", "replace").strip())
                     break
-            self.heard = self.heard[
-                : WORDS_MOST + 1
-            ]  # of a line that has no end no more than shows that it is none of ours
+            # Of a line without an end, no more is kept than shows that it is none of ours.
+            self.heard = self.heard[: WORDS_MOST + 1]
         return bool(data)
 
     def run(self) -> None:
