@@ -144,13 +144,16 @@ def test_a_run_that_is_stopped_says_so_ends_its_target_and_begins_no_other(numbe
         )
     )
     words = [sys.executable, "-m", "evidence", "lifecycle", "run", str(file), "--runs", str(tmp_path / "runs")]
-    runner = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     events = None
-    while runner.poll() is None and b'"round"' not in (events.read_bytes() if events else b""):
-        events = next((tmp_path / "runs").glob("one-*/raw_events.jsonl"), None)
-        time.sleep(0.02)
-    runner.send_signal(number)
-    told, _ = runner.communicate(timeout=30)
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as runner:
+        try:
+            while runner.poll() is None and b'"round"' not in (events.read_bytes() if events else b""):
+                events = next((tmp_path / "runs").glob("one-*/raw_events.jsonl"), None)
+                time.sleep(0.02)
+            runner.send_signal(number)
+            told, _ = runner.communicate(timeout=30)
+        finally:
+            runner.kill()
     assert runner.returncode == 130, told
     assert json.loads(events.read_bytes().splitlines()[-1])["message"] == f"stopped by {number.name}"
     assert f"RUN_INCOMPLETE: the run did not end by itself: stopped by {number.name}" in told
